@@ -1,0 +1,66 @@
+"""The ``twogate`` command. Subcommands are imported when they are called, so that ``--help`` stays quick."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from evals import __version__
+from evals.errors import TwogateError
+
+# name of the command -> (module, attribute, one line of help)
+COMMANDS: dict[str, tuple[str, str, str]] = {
+    "run": (
+        "evals.cli.run",
+        "run",
+        "Run a gate: fetch its dataset, try its items, hold them to the threshold.",
+    ),
+    "demo": (
+        "evals.cli.run",
+        "demo",
+        "Run the gates on shipped datasets with a scripted model; needs no keys.",
+    ),
+    "store": ("evals.cli.store", "store", "Serve the embedded Langfuse-compatible store."),
+    "doctor": ("evals.cli.doctor", "doctor", "Check environment, Claude Code, target, Langfuse and judge."),
+    "verify": ("evals.cli.verify", "verify", "Verify a repository task in a workspace, deterministically."),
+    "serve": ("evals.cli.serve", "serve", "Serve a workspace to agents as an MCP server."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported on use; their help lines are kept here."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute, _ = COMMANDS[cmd_name]
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, _, line) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="twogate")
+def cli() -> None:
+    """Know on every pull request whether agents can really use your MCP server.
+
+    Exit codes: 0 the gate (or check) passed; 1 it did not, or something could not be set up; 2 usage.
+    """
+
+
+def main() -> None:
+    """Entry point: a `TwogateError` ends as its lines on standard error and exit code 1."""
+    try:
+        cli(prog_name="twogate")
+    except TwogateError as error:
+        for line in error.lines:
+            click.echo(f"error: {line}", err=True)
+        raise SystemExit(1) from None
