@@ -1,0 +1,40 @@
+"""Keep secrets out of what is written down: journals, traces, logs, reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+MASK = "[secret]"
+_SHORTEST = 6  # a shorter value would mask ordinary words
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class Redactor:
+    """Replaces every known secret value by `MASK`, the longest first."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        self._secrets = sorted({one for one in secrets if len(one) >= _SHORTEST}, key=len, reverse=True)
+
+    def text(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, MASK)
+        return text
+
+    def model(self, model: _Model) -> _Model:
+        """A copy with every text in it redacted, keys of mappings too."""
+        if not self._secrets:
+            return model
+        return type(model).model_validate(self._value(model.model_dump()))
+
+    def _value(self, value: object) -> object:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return {self._value(key): self._value(one) for key, one in value.items()}
+        if isinstance(value, list | tuple):
+            return type(value)(self._value(one) for one in value)
+        return value

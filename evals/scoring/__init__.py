@@ -1,0 +1,1 @@
+"""Scores: what a conversation is worth. Pure; a new scorer is one new file."""

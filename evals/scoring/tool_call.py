@@ -1,0 +1,79 @@
+"""Scoring of a tool-call trial: the first call that is not ToolSearch, against what the item expects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from evals.conversation import ToolCall
+from evals.items import Item
+from evals.scoring.json_equality import json_equal
+
+TOOL_SEARCH = "ToolSearch"
+_SHOWN = 200  # characters of a value shown in a reason
+
+
+@dataclass(frozen=True)
+class ToolCallScore:
+    """Whether the measured call is a right one, and why, showing expected and actual."""
+
+    passed: bool
+    reason: str
+
+
+def measured_call(calls: Iterable[ToolCall]) -> ToolCall | None:
+    """The first call in block order that is not ToolSearch (which only loads deferred tools)."""
+    return next((call for call in calls if call.name != TOOL_SEARCH), None)
+
+
+def score_tool_call(
+    item: Item, call: ToolCall | None, *, tools_under_test: Collection[str], builtin_tools: Collection[str]
+) -> ToolCallScore:
+    """Compare a measured call with the item's expectedTools and expectedArgs.
+
+    tools_under_test: the names the servers under test listed. builtin_tools: names of Claude Code's own tools.
+    """
+    expected = " or ".join(item.expected_tools)
+    if call is None:
+        return ToolCallScore(False, f"expected a call of {expected}, the model made no call")
+    where = f" of the server {call.server!r}" if call.server and call.tool not in tools_under_test else ""
+    if call.tool not in item.expected_tools:
+        return ToolCallScore(
+            False,
+            f"expected {expected}, the model called {call.tool}{where}({_brief(call.arguments)})"
+            + _hint(item, call, tools_under_test, builtin_tools),
+        )
+    if call.server is None and call.name not in builtin_tools:
+        return ToolCallScore(False, f"the model called {call.name}, without the server's prefix: no such tool exists")
+    wrong = _differences(item.metadata.expected_args or {}, call.arguments)
+    if wrong:
+        return ToolCallScore(False, f"{call.tool} was called with other arguments: {'; '.join(wrong)}")
+    with_arguments = f" with {_brief(item.metadata.expected_args)}" if item.metadata.expected_args else ""
+    return ToolCallScore(True, f"{call.tool}{with_arguments}")
+
+
+def _hint(item: Item, call: ToolCall, tools_under_test: Collection[str], builtin_tools: Collection[str]) -> str:
+    if call.server is not None:
+        return "" if call.tool in tools_under_test else "; the server has no such tool"
+    if call.name not in builtin_tools:
+        return "; no such tool exists"
+    if item.metadata.mcp_tools_only:
+        return "; a built-in tool of Claude Code"
+    return "; a built-in tool of Claude Code: set mcpToolsOnly where only the server's tools are a right answer"
+
+
+def _differences(expected: dict[str, Any], actual: dict[str, Any]) -> list[str]:
+    lines = []
+    for key, value in expected.items():
+        if key not in actual:
+            lines.append(f"{key}: expected {_brief(value)}, missing")
+        elif not json_equal(value, actual[key]):
+            lines.append(f"{key}: expected {_brief(value)}, got {_brief(actual[key])}")
+    return lines
+
+
+def _brief(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
