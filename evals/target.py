@@ -1,0 +1,259 @@
+"""The target: how to launch or reach the servers an agent is given, from ``twogate.toml`` or a ``.mcp.json``.
+
+Every attached server that is not marked `auxiliary` is under test.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from evals.errors import TwogateError
+
+CONFIG_FILE = "twogate.toml"
+MCP_FILE = ".mcp.json"
+PYTHON_VARIABLE = "TWOGATE_PYTHON"
+"""``${TWOGATE_PYTHON}`` stands for the interpreter Twogate itself runs on."""
+
+DEFAULT_CONNECT_TIMEOUT = 30.0
+_VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+
+Transport = Literal["stdio", "http", "sse"]
+
+
+class ServerConfig(BaseModel):
+    """One server as the configuration file describes it; texts may hold ``${VAR}`` or ``${VAR:-default}``."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    command: Annotated[str, Field(min_length=1)] | None = None
+    args: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    env: dict[str, str] = {}
+    cwd: str | None = None
+    """stdio: the folder to start in, relative to the configuration file (its own folder by default)."""
+    url: Annotated[str, Field(pattern=r"^(https?://|\$\{)")] | None = None
+    transport: Transport | None = Field(default=None, validation_alias="type")
+    headers: dict[str, str] = {}
+    tools_arg: Annotated[str, Field(pattern=r"\{tools\}")] | None = None
+    """How an item's `tools` reach the server: an argument (stdio) or a query parameter (URL) with ``{tools}`` in it."""
+    auxiliary: bool = False
+    """Attached, but not under test."""
+    connect_timeout: Annotated[float, Field(gt=0, strict=False)] = DEFAULT_CONNECT_TIMEOUT
+    """Seconds the server may take to connect."""
+    tool_timeout: Annotated[float, Field(gt=0, strict=False)] | None = None
+    """Seconds one tool call may take; the run's --tool-timeout when absent."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _either_name(cls, data: Any) -> Any:
+        """`transport` is our word for what `.mcp.json` calls `type`; both are taken."""
+        if isinstance(data, dict) and "transport" in data:
+            data = dict(data)
+            data["type"] = data.pop("transport")
+        if isinstance(data, dict) and data.get("type") == "streamable-http":
+            data = {**data, "type": "http"}
+        return data
+
+    @model_validator(mode="after")
+    def _command_or_url(self) -> ServerConfig:
+        if (self.command is None) == (self.url is None):
+            raise ValueError("needs either a command (stdio) or a url (http, sse), not both and not neither")
+        if self.command is not None and (self.headers or self.transport in ("http", "sse")):
+            raise ValueError("has a command, so headers and an http or sse transport do not apply; remove them")
+        if self.url is not None and (self.args or self.env or self.cwd is not None or self.transport == "stdio"):
+            raise ValueError("has a url, so args, env, cwd and a stdio transport do not apply; remove them")
+        return self
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One way to start or reach a server, ready to use: variables filled in, an item's tools applied.
+
+    Two launches that are equal start the same server.
+    """
+
+    server: str
+    transport: Transport
+    command: str = field(default="", repr=False)
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    url: str = field(default="", repr=False)
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    connect_timeout: float = DEFAULT_CONNECT_TIMEOUT
+    tool_timeout: float | None = None
+
+    label: str = field(default="", compare=False)
+    """The command line or the address as configured, its variables not filled in: fit to be shown."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A configured server with the folder and the variables its launch needs."""
+
+    name: str
+    config: ServerConfig
+    folder: Path
+    variables: Mapping[str, str] = field(repr=False)
+
+    @property
+    def under_test(self) -> bool:
+        return not self.config.auxiliary
+
+    def launch(self, tools: Sequence[str] | None = None) -> Launch:
+        """How to start or reach it, for an item that asks for these families of tools."""
+        config = self.config
+        extra = config.tools_arg.replace("{tools}", ",".join(tools)) if tools and config.tools_arg else None
+        fill = self._fill
+        if config.url is not None:
+            url = fill(config.url)
+            if extra is not None:
+                url += ("&" if "?" in url else "?") + extra.lstrip("?&")
+            return Launch(
+                server=self.name,
+                transport="sse" if config.transport == "sse" else "http",
+                url=url,
+                label=config.url,
+                headers=tuple((key, fill(value)) for key, value in config.headers.items()),
+                connect_timeout=config.connect_timeout,
+                tool_timeout=config.tool_timeout,
+            )
+        assert config.command is not None
+        arguments = [fill(argument) for argument in config.args]
+        if extra is not None:
+            arguments.append(fill(extra))
+        # Claude Code starts servers in its own (empty) folder and has no setting for another: the shell changes it.
+        folder = str((self.folder / fill(config.cwd or ".")).resolve())
+        return Launch(
+            server=self.name,
+            transport="stdio",
+            command="/bin/sh",
+            args=("-c", 'cd "$1" && shift && exec "$@"', "sh", folder, fill(config.command), *arguments),
+            env=tuple((key, fill(value)) for key, value in config.env.items()),
+            label=" ".join((config.command, *config.args)),
+            connect_timeout=config.connect_timeout,
+            tool_timeout=config.tool_timeout,
+        )
+
+    def unset_variables(self) -> list[str]:
+        """The variables its texts name that are not set and have no default."""
+        config = self.config
+        texts = [config.command or "", *config.args, *config.env.values(), config.cwd or "", config.url or ""]
+        texts += [*config.headers.values(), config.tools_arg or ""]
+        names = [match for text in texts for match in _VARIABLE.finditer(text)]
+        return list(
+            dict.fromkeys(
+                match["name"] for match in names if match["default"] is None and match["name"] not in self.variables
+            )
+        )
+
+    def _fill(self, text: str) -> str:
+        return _VARIABLE.sub(lambda match: self.variables.get(match["name"], match["default"] or ""), text)
+
+    def secret_values(self) -> list[str]:
+        """What its environment and headers get from variables: kept out of everything written down."""
+        texts = [*self.config.env.values(), *self.config.headers.values()]
+        names = {match["name"] for text in texts for match in _VARIABLE.finditer(text)} - {PYTHON_VARIABLE}
+        return [self.variables[name] for name in names if name in self.variables]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Every server an agent is given."""
+
+    source: Path
+    servers: tuple[Server, ...]
+
+    @property
+    def under_test(self) -> tuple[Server, ...]:
+        return tuple(server for server in self.servers if server.under_test)
+
+    @property
+    def takes_tools(self) -> bool:
+        """True when an item's `tools` can reach a server."""
+        return any(server.config.tools_arg for server in self.servers)
+
+    def launches(self, tools: Sequence[str] | None = None) -> tuple[Launch, ...]:
+        """How to start all of them for an item with these families of tools."""
+        return tuple(server.launch(tools) for server in self.servers)
+
+    def describe(self) -> str:
+        return ", ".join(server.name for server in self.under_test)
+
+
+def load_target(root: Path, variables: Mapping[str, str], path: Path | None = None) -> Target:
+    """The target of a configuration file: the one given, else ``twogate.toml`` or ``.mcp.json`` at the root.
+
+    Raises TwogateError with every problem of the file at once.
+    """
+    if path is None:
+        path = next((root / name for name in (CONFIG_FILE, MCP_FILE) if (root / name).is_file()), None)
+        if path is None:
+            raise TwogateError(
+                f"there is no {CONFIG_FILE} and no {MCP_FILE} in {root}; add one, or name it by --target"
+            )
+    elif not path.is_file():
+        raise TwogateError(f"--target {path}: there is no such file")
+    raw = _read(path)
+    key = "mcpServers" if path.suffix == ".json" else "servers"
+    described = raw.get(key)
+    if not isinstance(described, dict) or not described:
+        table = '"mcpServers"' if key == "mcpServers" else "[servers.<name>]"
+        raise TwogateError(f"{path.name}: describes no server; add {table}")
+    variables = {PYTHON_VARIABLE: sys.executable, **variables}
+    problems: list[str] = []
+    if key == "servers":
+        problems += [
+            f"{path.name}: {one}: is not a known table; use [servers.<name>]" for one in raw if one != "servers"
+        ]
+    servers: list[Server] = []
+    for name, description in described.items():
+        if not _NAME.fullmatch(name):
+            problems.append(f"{path.name}: {key}.{name}: a server's name has letters, digits, _ and - only; rename it")
+            continue
+        try:
+            config = ServerConfig.model_validate(description)
+        except ValidationError as error:
+            problems += [f"{path.name}: {key}.{name}{_where(one)}: {_what(one)}" for one in error.errors()]
+            continue
+        server = Server(name=name, config=config, folder=path.parent.resolve(), variables=variables)
+        problems += [
+            f"{path.name}: {key}.{name}: the variable {one} is not set; set it, or write ${{{one}:-default}}"
+            for one in server.unset_variables()
+        ]
+        servers.append(server)
+    if not problems and not any(server.under_test for server in servers):
+        problems.append(f"{path.name}: every server is auxiliary; at least one must be under test")
+    if problems:
+        raise TwogateError(problems)
+    return Target(source=path, servers=tuple(servers))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        raw = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
+        raise TwogateError(f"{path.name}: cannot be read: {error}") from None
+    if not isinstance(raw, dict):
+        raise TwogateError(f"{path.name}: must be an object with mcpServers")
+    return raw
+
+
+def _where(error: Any) -> str:
+    return "".join(f".{part}" for part in error["loc"])
+
+
+def _what(error: Any) -> str:
+    if error["type"] == "extra_forbidden":
+        return f"is not a known key; use {', '.join(ServerConfig.model_fields)}"
+    message = error["msg"].removeprefix("Value error, ")
+    return f"{message[0].lower()}{message[1:]}" + (f" (is {error['input']!r})" if error["loc"] else "")

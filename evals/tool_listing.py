@@ -1,0 +1,180 @@
+"""What tools the servers have: one connection for each distinct launch, before anything is spent."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TextIO, cast
+
+import anyio
+from pydantic import BaseModel, ConfigDict
+
+from evals.errors import TwogateError
+from evals.items import Item
+from evals.target import Launch, Target
+
+_STDERR_SHOWN = 300  # characters of a server's last words in an error line
+
+
+class Tool(BaseModel):
+    """A tool as a server lists it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    server: str
+    name: str
+    description: str = ""
+    input_schema: dict[str, Any] = {}
+    read_only: bool = False
+
+
+@dataclass(frozen=True)
+class ToolList:
+    """The tools of every launch the items need."""
+
+    by_launch: dict[Launch, tuple[Tool, ...]]
+
+    def of(self, target: Target, tools: Sequence[str] | None = None, *, under_test: bool = True) -> tuple[Tool, ...]:
+        """The tools an item with these families sees on the servers under test (or on all)."""
+        servers = target.under_test if under_test else target.servers
+        return tuple(tool for server in servers for tool in self.by_launch[server.launch(tools)])
+
+
+@asynccontextmanager
+async def connect(launch: Launch, stderr: TextIO | None = None) -> AsyncGenerator[Any, None]:
+    """An initialised `mcp.Client` for a launch; its server process ends with the block."""
+    import httpx2
+    from mcp import Client, StdioServerParameters
+    from mcp.client.sse import sse_client
+    from mcp.client.stdio import stdio_client
+    from mcp.client.streamable_http import streamable_http_client
+
+    if launch.transport == "stdio":
+        parameters = StdioServerParameters(command=launch.command, args=list(launch.args), env=dict(launch.env))
+        transport = stdio_client(parameters, errlog=stderr) if stderr is not None else stdio_client(parameters)
+        async with Client(transport) as client:
+            yield client
+    elif launch.transport == "sse":
+        async with Client(sse_client(launch.url, headers=dict(launch.headers))) as client:
+            yield client
+    else:
+        async with (
+            httpx2.AsyncClient(headers=dict(launch.headers), timeout=httpx2.Timeout(30, read=300)) as http,
+            Client(streamable_http_client(launch.url, http_client=http)) as client,
+        ):
+            yield client
+
+
+async def list_tools(launch: Launch) -> tuple[Tool, ...]:
+    """Every tool of a server, all pages. Raises TwogateError when it does not connect in time."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
+        try:
+            with anyio.fail_after(launch.connect_timeout):
+                async with connect(launch, cast(TextIO, stderr)) as client:
+                    tools: list[Tool] = []
+                    cursor: str | None = None
+                    seen: set[str] = set()
+                    while True:
+                        page = await client.list_tools(cursor=cursor)
+                        tools += [_tool(launch.server, one) for one in page.tools]
+                        cursor = page.next_cursor
+                        if not cursor or cursor in seen:
+                            return tuple(tools)
+                        seen.add(cursor)
+        except TimeoutError:
+            cause = f"did not connect within {launch.connect_timeout:g} s (connect_timeout)"
+        except Exception as error:
+            cause = f"does not connect: {_root_cause(error)}"
+        stderr.seek(0)
+        words = " ".join(stderr.read().split())[-_STDERR_SHOWN:]
+    said = f"; it said: {words}" if words else ""
+    raise TwogateError(f"server {launch.server!r} ({launch.label}) {cause}{said}")
+
+
+async def list_all(target: Target, families: Iterable[Sequence[str] | None]) -> ToolList:
+    """Connect once for each distinct launch of these families. Raises TwogateError naming every server that fails."""
+    launches = list(dict.fromkeys(launch for tools in families for launch in target.launches(tools)))
+    results = await asyncio.gather(*(list_tools(launch) for launch in launches), return_exceptions=True)
+    problems: list[str] = []
+    found: dict[Launch, tuple[Tool, ...]] = {}
+    for launch, result in zip(launches, results, strict=True):
+        if isinstance(result, TwogateError):
+            problems += result.lines
+        elif isinstance(result, BaseException):
+            raise result
+        else:
+            found[launch] = result
+    if problems:
+        raise TwogateError(problems)
+    return ToolList(found)
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """The tool lists, and what is worth a warning."""
+
+    tools: ToolList
+    warnings: tuple[str, ...]
+
+
+async def preflight(target: Target, items: Sequence[Item], builtin_tools: Collection[str]) -> Preflight:
+    """Check the items against the live target before any model is called.
+
+    Raises TwogateError when an item's `tools` cannot reach any server, when a server does not connect, or when none of
+    an item's expected tools exists: then the case is wrong, not the model. Some missing is a warning.
+    """
+    families = list(dict.fromkeys(item.metadata.tools for item in items))
+    unreachable = [
+        f"{item.id}: metadata.tools: no server of {target.source.name} has a tools_arg to pass them by; "
+        'add one, e.g. tools_arg = "--tools={tools}"'
+        for item in items
+        if item.metadata.tools and not target.takes_tools
+    ]
+    if unreachable:
+        raise TwogateError(unreachable)
+    listed = await list_all(target, families)
+    problems: list[str] = []
+    warnings: list[str] = []
+    for item in items:
+        there = {tool.name for tool in listed.of(target, item.metadata.tools)}
+        known = there if item.metadata.mcp_tools_only else there | set(builtin_tools)
+        missing = [name for name in item.expected_tools if name not in known]
+        if missing and len(missing) == len(item.expected_tools):
+            problems.append(
+                f"{item.id}: metadata.expectedTools: the target has no {' and no '.join(missing)}; "
+                f"it has {', '.join(sorted(there)) or 'no tools'}"
+            )
+        elif missing:
+            warnings.append(f"{item.id}: metadata.expectedTools: the target has no {', '.join(missing)}")
+    if problems:
+        raise TwogateError(problems)
+    return Preflight(listed, tuple(warnings))
+
+
+def servers_by_tool(tools: Iterable[Tool]) -> dict[str, list[str]]:
+    """Tool name to the servers that have it."""
+    found: dict[str, list[str]] = {}
+    for tool in tools:
+        found.setdefault(tool.name, []).append(tool.server)
+    return found
+
+
+def _tool(server: str, listed: Any) -> Tool:
+    annotations = listed.annotations
+    return Tool(
+        server=server,
+        name=listed.name,
+        description=listed.description or "",
+        input_schema=dict(listed.input_schema or {}),
+        read_only=bool(annotations and annotations.read_only_hint),
+    )
+
+
+def _root_cause(error: BaseException) -> str:
+    """The innermost error of an exception group, in one line."""
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    return " ".join(f"{type(error).__name__}: {error}".split())
