@@ -1,0 +1,202 @@
+"""Claude Code through claude-agent-sdk: one isolated session a trial.
+
+Isolation: no settings of the user, no servers but the target's, an empty folder to work in, a configuration folder of
+its own (but with a subscription login, whose credentials live in the user's own), and no environment variable that
+holds a credential but its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+import uuid
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, HookMatcher
+
+from evals.agents import AgentError
+from evals.agents.processes import MARK, kill_marked
+from evals.items import Item
+from evals.settings import ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL
+from evals.target import Launch, Target
+from evals.tool_listing import ToolList
+
+DEFAULT_MODEL = "claude-haiku-4-5"
+DEFAULT_TOOL_TIMEOUT = 60.0
+
+# One larger message kills the SDK's reader; its own default is 1 MiB.
+_MAX_BUFFER = 256 * 1024 * 1024
+_POLL = 0.05  # seconds between looks at the servers' status
+_CLOSING = 10.0  # seconds a session may take to end
+_STDERR_LINES = 5
+
+# The built-in tools that Claude Code 2.1 offers in a session of the Agent SDK, some of them only in some settings. An
+# expected tool may be one of them; their names are told from tools that do not exist.
+BUILTIN_TOOLS = frozenset(
+    (
+        "Agent AskUserQuestion Bash BashOutput CronCreate CronDelete CronList Edit EnterPlanMode EnterWorktree "
+        "ExitPlanMode ExitWorktree Glob Grep KillShell ListMcpResourcesTool LSP Monitor MultiEdit NotebookEdit "
+        "NotebookRead PowerShell PushNotification Read ReadMcpResourceTool RemoteTrigger ScheduleWakeup SendMessage "
+        "Skill SlashCommand StructuredOutput Task TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate TodoWrite "
+        "ToolSearch WebFetch WebSearch Workflow Write"
+    ).split()
+)
+
+
+@dataclass(frozen=True)
+class ClaudeCode:
+    """How Claude Code is run: which model, against which target, with which credentials."""
+
+    target: Target
+    tools: ToolList
+    model: str = DEFAULT_MODEL
+    credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL as far as they are needed."""
+    subscription: bool = False
+    """Use the local login: no key, and the user's own configuration folder."""
+    mcp_tools_only: bool = False
+    tool_timeout: float = DEFAULT_TOOL_TIMEOUT
+    """Seconds one call of a tool may take."""
+    cli_path: Path | None = None
+    """Another Claude Code than the bundled one."""
+
+    @asynccontextmanager
+    async def session(
+        self,
+        item: Item,
+        *,
+        hooks: Sequence[HookMatcher],
+        permission_mode: Literal["dontAsk", "bypassPermissions"],
+        max_turns: int,
+    ) -> AsyncGenerator[ClaudeSDKClient, None]:
+        """A connected session with every server connected, for one item; ended with the block, whatever happens.
+
+        Raises AgentError when Claude Code or a server does not come up.
+        """
+        mark = uuid.uuid4().hex
+        stderr: list[str] = []
+        with tempfile.TemporaryDirectory(prefix="twogate-", ignore_cleanup_errors=True) as folder:
+            options = self._options(item, Path(folder), mark)
+            options.hooks = {"PreToolUse": list(hooks)}
+            options.permission_mode = permission_mode
+            options.max_turns = max_turns
+            options.stderr = stderr.append
+            client = ClaudeSDKClient(options)
+            try:
+                await client.connect()
+                await self._wait_for_servers(client, item)
+                yield client
+            except AgentError:
+                raise
+            except Exception as error:
+                raise AgentError(f"Claude Code failed: {_one_line(error, stderr)}") from error
+            finally:
+                with suppress(Exception):
+                    await asyncio.wait_for(client.disconnect(), _CLOSING)
+                # In a thread: it reads the environment of every process.
+                await asyncio.shield(asyncio.to_thread(kill_marked, mark))
+
+    def _options(self, item: Item, folder: Path, mark: str) -> ClaudeAgentOptions:
+        work, config = folder / "work", folder / "config"
+        work.mkdir()
+        config.mkdir()
+        launches = self.target.launches(item.metadata.tools)
+        longest = max(launch.connect_timeout for launch in launches)
+        environment = {
+            MARK: mark,
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            # Its shell and its servers do not get the key it talks to the model with.
+            "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB": "1",
+            "MCP_TIMEOUT": _milliseconds(longest),
+            "MCP_CONNECT_TIMEOUT_MS": _milliseconds(longest),
+            "MCP_TOOL_TIMEOUT": _milliseconds(
+                max(launch.tool_timeout or self.tool_timeout for launch in launches),
+            ),
+        }
+        if hasattr(os, "geteuid") and os.geteuid() == 0:
+            environment["IS_SANDBOX"] = "1"  # bypassPermissions is refused to root without it
+        if not self.subscription:
+            environment["CLAUDE_CONFIG_DIR"] = str(config)
+            environment[ANTHROPIC_API_KEY] = self.credentials[ANTHROPIC_API_KEY]
+        if base_url := self.credentials.get(ANTHROPIC_BASE_URL):
+            environment[ANTHROPIC_BASE_URL] = base_url
+        only_mcp = self.mcp_tools_only or bool(item.metadata.mcp_tools_only)
+        return ClaudeAgentOptions(
+            model=self.model,
+            system_prompt={"type": "preset", "preset": "claude_code"},
+            tools=[] if only_mcp else {"type": "preset", "preset": "claude_code"},
+            mcp_servers={launch.server: _server_config(launch, mark) for launch in launches},
+            strict_mcp_config=True,
+            setting_sources=[],
+            cwd=work,
+            env=environment,
+            max_buffer_size=_MAX_BUFFER,
+            cli_path=self.cli_path,
+            extra_args={"no-session-persistence": None},
+        )
+
+    async def _wait_for_servers(self, client: ClaudeSDKClient, item: Item) -> None:
+        """Return once every server is connected with the tools it listed before.
+
+        Claude Code itself goes on without a server that failed: the model then lacks its tools for a reason that is
+        not the model's.
+        """
+        launches = self.target.launches(item.metadata.tools)
+        deadline = asyncio.get_running_loop().time() + max(launch.connect_timeout for launch in launches) + 5
+        while True:
+            status = await client.get_mcp_status()
+            by_name: dict[str, Any] = {str(one["name"]): one for one in status["mcpServers"]}
+            waiting = []
+            for launch in launches:
+                server = by_name.get(launch.server, {"status": "pending"})
+                if server["status"] == "pending":
+                    waiting.append(launch.server)
+                elif server["status"] != "connected":
+                    detail = f": {server['error']}" if server.get("error") else ""
+                    raise AgentError(f"the server {launch.server!r} did not connect ({server['status']}){detail}")
+            if not waiting:
+                break
+            if asyncio.get_running_loop().time() > deadline:
+                raise AgentError(
+                    f"the server {', '.join(map(repr, waiting))} did not connect in time (connect_timeout)"
+                )
+            await asyncio.sleep(_POLL)
+        for launch in launches:
+            there = {str(tool["name"]) for tool in by_name[launch.server].get("tools", [])}
+            missing = [tool.name for tool in self.tools.by_launch[launch] if tool.name not in there]
+            if missing:
+                raise AgentError(f"the server {launch.server!r} connected without its tools {', '.join(missing)}")
+
+
+def _server_config(launch: Launch, mark: str) -> Any:
+    # alwaysLoad keeps the tools under test in front of the model; without it they are deferred behind ToolSearch.
+    if launch.transport == "stdio":
+        return {
+            "type": "stdio",
+            "command": launch.command,
+            "args": list(launch.args),
+            "env": {**dict(launch.env), MARK: mark},
+            "alwaysLoad": True,
+        }
+    return {
+        "type": launch.transport,
+        "url": launch.url,
+        "headers": dict(launch.headers),
+        "alwaysLoad": True,
+    }
+
+
+def _milliseconds(seconds: float) -> str:
+    return str(max(1, round(seconds * 1000)))
+
+
+def _one_line(error: Exception, stderr: list[str]) -> str:
+    said = " | ".join(line.strip() for line in stderr[-_STDERR_LINES:] if line.strip())
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"{text} (it said: {said})" if said else text

@@ -1,0 +1,128 @@
+"""From Claude Agent SDK messages to a `Conversation`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from datetime import UTC, datetime
+from typing import Any
+
+from claude_agent_sdk import (
+    AssistantMessage,
+    Message,
+    ResultMessage,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    UserMessage,
+)
+
+from evals.conversation import Conversation, ConversationBuilder, ToolCall, Usage
+
+
+class Folder:
+    """Takes the messages of one session as they arrive. Subagents' messages are left out.
+
+    denied: ids of the calls the harness refused; it may grow while messages arrive.
+    """
+
+    def __init__(self, query: str, servers: tuple[str, ...], denied: Collection[str] = ()) -> None:
+        self._builder = ConversationBuilder(query, servers, datetime.now(UTC))
+        self._denied = denied
+        self._model: str | None = None
+        self.result: ResultMessage | None = None
+        self.api_error: str | None = None
+        """What Claude Code says of a failed API request, in its words."""
+        self.subagents = 0
+        """Messages of subagents seen."""
+
+    def add(self, message: Message) -> list[ToolCall]:
+        """Take one message; the calls whose results it brought."""
+        now = datetime.now(UTC)
+        if isinstance(message, ResultMessage):
+            self.result = message
+        elif isinstance(message, AssistantMessage | UserMessage) and message.parent_tool_use_id:
+            self.subagents += 1
+        elif isinstance(message, AssistantMessage):
+            self._assistant(message, now)
+        elif isinstance(message, UserMessage):
+            return self._results(message, now)
+        return []
+
+    def _assistant(self, message: AssistantMessage, now: datetime) -> None:
+        if message.error is not None:
+            # A notice Claude Code writes in the model's place; it is not the model's answer.
+            texts = [block.text for block in message.content if isinstance(block, TextBlock)]
+            self.api_error = " ".join([str(message.error), *texts])
+            return
+        self._model = message.model
+        turn = message.message_id or message.uuid or f"turn-{now.isoformat()}"
+        for block in message.content:
+            if isinstance(block, TextBlock):
+                self._builder.add_text(turn, block.text, now)
+            elif isinstance(block, ThinkingBlock):
+                self._builder.add_thinking(turn, block.thinking, now)
+            elif isinstance(block, ToolUseBlock):
+                self._builder.add_call(turn, block.id, block.name, block.input, now)
+
+    def _results(self, message: UserMessage, now: datetime) -> list[ToolCall]:
+        if isinstance(message.content, str):
+            return []
+        returned = []
+        for block in message.content:
+            if not isinstance(block, ToolResultBlock):
+                continue
+            call = self._builder.add_result(
+                block.tool_use_id,
+                result_text(block.content),
+                is_error=bool(block.is_error),
+                denied=block.tool_use_id in self._denied,
+                at=now,
+            )
+            if call is not None:
+                returned.append(call)
+        return returned
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        return self._builder.calls
+
+    def conversation(self) -> Conversation:
+        result = self.result
+        return self._builder.build(
+            ended_at=datetime.now(UTC),
+            model=self._model,
+            usage=_usage(result.usage) if result is not None and result.usage else None,
+            cost_usd=result.total_cost_usd if result is not None else None,
+            stop=result.subtype if result is not None else None,
+        )
+
+
+def result_text(content: str | list[dict[str, Any]] | None) -> str:
+    """A tool result as text; an image or a resource as a short description of itself."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    parts = []
+    for block in content:
+        if block.get("type") == "text":
+            parts.append(str(block.get("text", "")))
+        elif block.get("type") == "image":
+            source = block.get("source") or {}
+            data = source.get("data") or block.get("data") or ""
+            kind = source.get("media_type") or block.get("mimeType") or "image"
+            parts.append(f"[{kind}, {len(data)} base64 characters]")
+        else:
+            parts.append(json.dumps(block, ensure_ascii=False))
+    return "\n".join(parts)
+
+
+def _usage(reported: dict[str, Any]) -> Usage:
+    return Usage(
+        input_tokens=reported.get("input_tokens") or 0,
+        output_tokens=reported.get("output_tokens") or 0,
+        cache_read_tokens=reported.get("cache_read_input_tokens") or 0,
+        cache_write_tokens=reported.get("cache_creation_input_tokens") or 0,
+    )

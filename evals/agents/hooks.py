@@ -1,0 +1,42 @@
+"""PreToolUse hooks: what is refused before it can run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from claude_agent_sdk import HookMatcher
+
+from evals.scoring.tool_call import TOOL_SEARCH
+
+_DENIED = "This session ends at its first tool call; nothing is run."
+
+
+class DenyAll:
+    """Refuses every call but ToolSearch and ends the turn at the first refusal.
+
+    ToolSearch only loads deferred tools: refused, the agent would never see the tools under test. Ending the turn
+    saves the model's second answer, half the tokens of a trial.
+    """
+
+    def __init__(self) -> None:
+        self.denied: set[str] = set()
+        """Ids of the calls it refused. The hook does not see every call, and sees parallel ones in any order."""
+
+    async def __call__(self, hook_input: Any, tool_use_id: str | None, context: Any) -> Any:
+        if hook_input.get("tool_name") == TOOL_SEARCH:
+            return {}
+        if tool_use_id:
+            self.denied.add(tool_use_id)
+        return {
+            "continue_": False,
+            "stopReason": _DENIED,
+            "hookSpecificOutput": {
+                "hookEventName": "PreToolUse",
+                "permissionDecision": "deny",
+                "permissionDecisionReason": _DENIED,
+            },
+        }
+
+    def matchers(self) -> list[HookMatcher]:
+        # on_failure: a hook that fails must not let the call through.
+        return [HookMatcher(matcher=None, hooks=[self], on_failure="block")]

@@ -1,0 +1,100 @@
+"""The Langfuse SDK client, set up so that nothing of it depends on or leaks into the process around it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from langfuse import Langfuse
+from opentelemetry import trace as otel
+from opentelemetry.sdk.trace import TracerProvider
+
+from evals.recording.server import LangfuseServer
+
+_TIMEOUT = 20  # seconds a request to Langfuse may take
+_CLOSING = 60.0  # seconds Langfuse may take to accept what is still queued
+_TRACER = "langfuse-sdk"  # the scope whose spans the SDK exports
+_LOGGERS = ("langfuse", "opentelemetry")
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """A client and the tracer that makes spans with real start and end times."""
+
+    client: Langfuse
+    tracer: otel.Tracer
+    server: LangfuseServer
+
+    def flush(self) -> bool:
+        """Send what is queued; False when it took too long, and goes on in the background."""
+        return _within(_CLOSING, self.client.flush)
+
+
+@contextmanager
+def open_recorder(server: LangfuseServer) -> Iterator[Recorder]:
+    """A client for the length of the block; flushed and shut down at its end, in bounded time.
+
+    It has a tracer provider of its own: the global one may be somebody else's.
+    """
+    keys = server.keys
+    provider = TracerProvider(shutdown_on_exit=False)
+    client = Langfuse(
+        public_key=keys.public_key,
+        secret_key=keys.secret_key,
+        base_url=keys.base_url,
+        timeout=_TIMEOUT,
+        sample_rate=1.0,
+        tracer_provider=provider,
+    )
+    try:
+        yield Recorder(client=client, tracer=provider.get_tracer(_TRACER), server=server)
+    finally:
+        _within(_CLOSING, client.shutdown)
+        _within(_CLOSING, provider.shutdown)
+        _forget(keys.public_key)
+
+
+def _within(seconds: float, action: object) -> bool:
+    """Run a blocking call on a daemon thread, so that a server that hangs cannot hold the process."""
+    assert callable(action)
+    done = threading.Event()
+
+    def run() -> None:
+        try:
+            action()
+        finally:
+            done.set()
+
+    threading.Thread(target=run, name="langfuse-closing", daemon=True).start()
+    return done.wait(seconds)
+
+
+def _forget(public_key: str) -> None:
+    """The SDK keeps one set of resources a public key for good; a later client must not get this one's, shut down."""
+    from langfuse._client.resource_manager import LangfuseResourceManager
+
+    with LangfuseResourceManager._lock:
+        LangfuseResourceManager._instances.pop(public_key, None)
+
+
+@contextmanager
+def log_to(path: Path) -> Iterator[None]:
+    """The SDK's own log lines go to a file: on the console they would drown what the run says of its recording."""
+    handler = logging.FileHandler(path, encoding="utf-8", delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    before = [logger.propagate for logger in loggers]
+    for logger in loggers:
+        logger.addHandler(handler)
+        logger.propagate = False
+    try:
+        yield
+    finally:
+        for logger, propagate in zip(loggers, before, strict=True):
+            logger.removeHandler(handler)
+            logger.propagate = propagate
+        handler.close()

@@ -1,0 +1,57 @@
+"""Which Langfuse-compatible server a command talks to: the one the environment names, or the embedded store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from evals.errors import TwogateError
+from evals.settings import LANGFUSE_VARIABLES, LangfuseKeys, Settings
+from evals.shipped import shipped
+
+STORE_FILE = "langfuse.db"
+
+
+@dataclass(frozen=True)
+class LangfuseServer:
+    """A server to record to, and whether it is the embedded store."""
+
+    keys: LangfuseKeys
+    embedded: bool
+
+
+@contextmanager
+def open_server(settings: Settings, *, embedded: bool = False) -> Iterator[LangfuseServer]:
+    """The server to use, running for the length of the block.
+
+    embedded: use the embedded store even where LANGFUSE_* variables name a server.
+
+    Raises TwogateError when some but not all LANGFUSE_* variables are set, and when none is under CI without
+    `embedded`: a gate there would record nowhere and nobody would notice.
+    """
+    keys = None if embedded else settings.langfuse()
+    if keys is not None:
+        yield LangfuseServer(keys, embedded=False)
+        return
+    if settings.ci and not embedded:
+        raise TwogateError(
+            f"no {', '.join(LANGFUSE_VARIABLES)} under CI, so results would be recorded nowhere; "
+            "set them, or say --embedded to record into a store of this job alone"
+        )
+    from evals.embedded.langfuse import EmbeddedStore
+
+    reach_loopback_directly()
+    settings.state.mkdir(parents=True, exist_ok=True)
+    with EmbeddedStore(settings.state / STORE_FILE, shipped_datasets=shipped("fixtures", "datasets")) as store:
+        keys = LangfuseKeys(public_key=store.public_key, secret_key=store.secret_key, base_url=store.base_url)
+        yield LangfuseServer(keys, embedded=True)
+
+
+def reach_loopback_directly(environ: MutableMapping[str, str] | None = None) -> None:
+    """Exempt loopback from a proxy the environment names: an embedded server is not reachable through it."""
+    environ = os.environ if environ is None else environ
+    for name in ("NO_PROXY", "no_proxy"):
+        hosts = [host for host in environ.get(name, "").split(",") if host.strip()]
+        environ[name] = ",".join(dict.fromkeys([*hosts, "127.0.0.1", "localhost"]))
