@@ -1,0 +1,125 @@
+"""A fresh copy of a workspace, made through its safe walk: nothing from outside the root gets into it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from evals.errors import TwogateError
+from evals.workspace.paths import WorkspaceError, shown
+from evals.workspace.safe import Entry, SafeWorkspace
+
+MAX_COPY_BYTES: Final = 2 * 1024**3
+
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """An entry that was left out of a copy, and why."""
+
+    path: str
+    reason: str
+
+
+def copy_workspace(workspace: SafeWorkspace, destination: Path) -> tuple[Skipped, ...]:
+    """Copy all but `.git` into `destination`, which must not exist; what was left out, and why.
+
+    Mode bits and modification times are kept. A symbolic link that stays inside is made again as a relative link;
+    one that leaves the root, leads to nothing or loops is left out, and so are FIFOs, sockets and devices.
+    """
+    destination.mkdir(mode=0o700)
+    skipped: list[Skipped] = []
+    folders: list[tuple[Path, int]] = []
+    left = MAX_COPY_BYTES
+    for entry in workspace.walk():
+        target = destination / entry.path
+        try:
+            if entry.kind == "directory":
+                mode = os.stat(entry.name, dir_fd=entry.parent, follow_symlinks=False).st_mode
+                target.mkdir(mode=0o700)
+                folders.append((target, stat.S_IMODE(mode)))
+            elif entry.kind == "link":
+                _copy_link(workspace, entry, target)
+            elif entry.kind == "file":
+                left -= _copy_file(entry, target, left)
+            else:
+                skipped.append(Skipped(entry.path, "not a regular file, directory or link"))
+        except WorkspaceError as error:
+            if error.reason == "too_large":
+                raise
+            skipped.append(Skipped(entry.path, error.message))
+        except FileNotFoundError:
+            skipped.append(Skipped(entry.path, "disappeared while it was copied"))
+        except PermissionError:
+            skipped.append(Skipped(entry.path, "permission denied"))
+        except OSError as error:
+            raise TwogateError(f"{shown(entry.path)}: cannot be copied: {error.strerror}") from None
+    # Deepest first, and only now: a folder that may not be written to must be filled before.
+    for folder, mode in reversed(folders):
+        folder.chmod(mode | stat.S_IRWXU)
+    return tuple(skipped)
+
+
+def remove_copy(folder: Path) -> None:
+    """Remove a copy whatever a command did to its permissions."""
+
+    def unlock(remove: Callable[..., Any], path: str, _: object) -> None:
+        parent = Path(path).parent
+        parent.chmod(0o700)
+        if not Path(path).is_symlink():
+            Path(path).chmod(0o700)
+        if remove is os.unlink or remove is os.rmdir:
+            remove(path)
+        else:
+            shutil.rmtree(path, ignore_errors=True)
+
+    if folder.exists():
+        shutil.rmtree(folder, onerror=unlock)
+
+
+def _copy_file(entry: Entry, target: Path, left: int) -> int:
+    source = os.open(entry.name, _READ, dir_fd=entry.parent)
+    try:
+        status = os.fstat(source)
+        if not stat.S_ISREG(status.st_mode):
+            raise WorkspaceError("changed", entry.path, "was replaced by something else while it was copied")
+        written = 0
+        copy = os.open(target, _WRITE, 0o600)
+        try:
+            while chunk := os.read(source, 1 << 20):
+                written += len(chunk)
+                if written > left:
+                    raise WorkspaceError(
+                        "too_large", ".", f"the workspace is larger than {MAX_COPY_BYTES} bytes; serve a part of it"
+                    )
+                _write(copy, chunk)
+            # Neither set-user-id bits nor ownership travel.
+            os.fchmod(copy, stat.S_IMODE(status.st_mode) & 0o777)
+            os.utime(copy, ns=(status.st_atime_ns, status.st_mtime_ns))
+        finally:
+            os.close(copy)
+        return written
+    finally:
+        os.close(source)
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _copy_link(workspace: SafeWorkspace, entry: Entry, target: Path) -> None:
+    text = os.readlink(entry.name, dir_fd=entry.parent)
+    workspace.require_inside(entry.path)
+    if text.startswith("/"):
+        inside = PurePosixPath(text).relative_to(workspace.root)
+        text = os.path.relpath(inside, PurePosixPath(entry.path).parent)
+    target.symlink_to(text)
