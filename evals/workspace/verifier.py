@@ -6,11 +6,12 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from evals.errors import TwogateError
 from evals.workspace.bounded import PatternTimeoutError, in_worker
 from evals.workspace.command import DEFAULT_OUTPUT_BYTES, CommandResult, run_command
 from evals.workspace.compare import Normalised, RunOutput, first_difference, normalise
@@ -81,6 +82,15 @@ def verify(
         sandbox=options.sandbox,
         not_copied=not_copied,
     )
+
+
+def passed_variables(names: Iterable[str], environment: Mapping[str, str]) -> dict[str, str]:
+    """The operator's own additions to a command's environment. Raises `TwogateError` naming each that is not set."""
+    wanted = tuple(names)
+    missing = [f"--pass-env {name}: the variable is not set" for name in wanted if name not in environment]
+    if missing:
+        raise TwogateError(missing)
+    return {name: environment[name] for name in wanted}
 
 
 def command_environment(home: str, scratch: str, passed: Mapping[str, str]) -> dict[str, str]:

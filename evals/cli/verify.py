@@ -1,0 +1,48 @@
+"""``twogate verify``: hold a workspace to a task."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+
+@click.command()
+@click.argument("task", type=click.Path(), metavar="TASK.json")
+@click.argument("workspace", type=click.Path())
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON (schema in docs/verifier.md).")
+@click.option(
+    "--sandbox",
+    type=click.Choice(["none", "bwrap"]),
+    default="none",
+    show_default=True,
+    help="How the task's command is isolated. With none, verify only tasks and code you trust.",
+)
+@click.option(
+    "--pass-env", multiple=True, metavar="NAME", help="Pass this variable to the command; repeatable. None by default."
+)
+@click.pass_context
+def verify(
+    context: click.Context,
+    task: str,
+    workspace: str,
+    as_json: bool,
+    sandbox: str,
+    pass_env: tuple[str, ...],
+) -> None:
+    """Hold WORKSPACE to TASK.json: its files, its patterns, and its command, run in fresh copies.
+
+    WORKSPACE itself is only read. Exit codes: 0 passed, 1 not passed or could not be verified, 2 usage.
+    """
+    from evals.workspace import Options, SafeWorkspace, load_task
+    from evals.workspace import verify as run_verification
+    from evals.workspace.verifier import passed_variables
+
+    options = Options(
+        sandbox="bwrap" if sandbox == "bwrap" else "none", environment=passed_variables(pass_env, os.environ)
+    )
+    loaded = load_task(task)
+    with SafeWorkspace(workspace) as opened:
+        report = run_verification(loaded, opened, options)
+    click.echo(report.to_json() if as_json else report.to_text(), nl=False)
+    context.exit(0 if report.passed else 1)
