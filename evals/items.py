@@ -74,7 +74,7 @@ class Item(_Strict):
 
     id: str
     input: ItemInput
-    expected_output: str | None = None
+    expected_output: _NonBlank | None = None
     metadata: ItemMetadata
     status: Literal["ACTIVE", "ARCHIVED"] = "ACTIVE"
 
@@ -101,7 +101,8 @@ class Problem(BaseModel):
     message: str
 
     def __str__(self) -> str:
-        return f"{self.item}: {self.field}: {self.message}"
+        line = f"{self.item}: {self.field}: {self.message}"
+        return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
 
 
 # Fields of metadata a kind needs or refuses, with what to do instead. `expectedOutput` stands beside metadata.
@@ -184,14 +185,16 @@ def select(items: Sequence[Item], id_regex: str | None = None, category: str | N
     except re.error as error:
         problem = f"--id {id_regex!r} is not a regular expression: {error}; escape special characters with \\"
         raise TwogateError(problem) from None
-    by_category = re.compile(".*".join(map(re.escape, (category or "*").split("*"))), re.DOTALL)
+    by_category = re.compile(".*".join(map(re.escape, ("*" if category is None else category).split("*"))), re.DOTALL)
     chosen = [item for item in items if by_id.search(item.id) and by_category.fullmatch(item.metadata.category)]
     if chosen:
         return chosen
     asked = [f"--id {id_regex!r}"] * (id_regex is not None) + [f"--category {category!r}"] * (category is not None)
     if not items:
         raise TwogateError("the dataset has no active item; add items or choose another --dataset")
-    near = difflib.get_close_matches(id_regex or category or "", [item.id for item in items], n=3, cutoff=0.4)
+    near = difflib.get_close_matches(
+        (id_regex or category or "").strip("^$"), [item.id for item in items], n=3, cutoff=0.4
+    )
     hint = f"; near: {', '.join(near)}" if near else ""
     raise TwogateError(f"{' and '.join(asked)} selects none of the {len(items)} active items{hint}")
 

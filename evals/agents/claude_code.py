@@ -39,11 +39,11 @@ _STDERR_LINES = 5
 # expected tool may be one of them; their names are told from tools that do not exist.
 BUILTIN_TOOLS = frozenset(
     (
-        "Agent AskUserQuestion Bash BashOutput CronCreate CronDelete CronList Edit EnterPlanMode EnterWorktree "
-        "ExitPlanMode ExitWorktree Glob Grep KillShell ListMcpResourcesTool LSP Monitor MultiEdit NotebookEdit "
-        "NotebookRead PowerShell PushNotification Read ReadMcpResourceTool RemoteTrigger ScheduleWakeup SendMessage "
-        "Skill SlashCommand StructuredOutput Task TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate TodoWrite "
-        "ToolSearch WebFetch WebSearch Workflow Write"
+        "Agent AskUserQuestion Bash BashOutput CronCreate CronDelete CronList DesignSync Edit EnterPlanMode "
+        "EnterWorktree ExitPlanMode ExitWorktree Glob Grep KillShell ListAgents ListMcpResourcesTool LSP Monitor "
+        "MultiEdit NotebookEdit NotebookRead PowerShell PushNotification Read ReadMcpResourceTool RemoteTrigger "
+        "ReportFindings ScheduleWakeup SendMessage Skill SlashCommand StructuredOutput Task TaskCreate TaskGet "
+        "TaskList TaskOutput TaskStop TaskUpdate TodoWrite ToolSearch WebFetch WebSearch Workflow Write"
     ).split()
 )
 

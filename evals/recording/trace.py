@@ -22,8 +22,9 @@ def record_conversation(recorder: Recorder, conversation: Conversation, *, agent
 
     agent: what answered, e.g. `claude-code`. error: why the trial could not be measured, if so.
     """
+    span = recorder.tracer.start_span(agent, start_time=_ns(conversation.started_at))
     root = LangfuseAgent(
-        otel_span=recorder.tracer.start_span(agent, start_time=_ns(conversation.started_at)),
+        otel_span=span,
         langfuse_client=recorder.client,
         input=conversation.query,
         output=conversation.final_answer,
@@ -31,8 +32,7 @@ def record_conversation(recorder: Recorder, conversation: Conversation, *, agent
         status_message=error[:_STATUS_LENGTH] if error else None,
         metadata={"stop": conversation.stop} if conversation.stop else None,
     )
-    # The SDK's wrapper keeps its span to itself, so the children are made within its context.
-    with otel.use_span(root._otel_span, end_on_exit=False):
+    with otel.use_span(span, end_on_exit=False):
         _generation(recorder, conversation)
         for call in conversation.calls:
             _tool(recorder, call, conversation.ended_at)

@@ -1,0 +1,117 @@
+"""``twogate run`` and ``twogate demo``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+class _Threshold(click.ParamType[Fraction]):
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Fraction:
+        from evals.gate import parse_threshold
+
+        if isinstance(value, Fraction):
+            return value
+        try:
+            return parse_threshold(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+_SECONDS = click.FloatRange(min=0, min_open=True)
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+_OPTIONS = [
+    click.option("--gate", type=click.Choice(["pr", "merge"]), help="The gate to run.  [default: pr]"),
+    click.option("--dataset", metavar="NAME", help="Another dataset than the gate's own."),
+    click.option("--id", "id_regex", metavar="REGEX", help="Only items whose id matches (searched, not anchored)."),
+    click.option("--category", metavar="NAME", help="Only items of this category; * stands for any text."),
+    click.option(
+        "--agent-model", metavar="MODEL", default="claude-haiku-4-5", show_default=True, help="The model under test."
+    ),
+    click.option("--iterations", type=click.IntRange(1), default=1, show_default=True, help="Trials of each item."),
+    click.option(
+        "--concurrency", type=click.IntRange(1), default=8, show_default=True, help="Trials that run at the same time."
+    ),
+    click.option(
+        "--pass-threshold",
+        "threshold",
+        type=_Threshold(),
+        default="0.9",
+        show_default=True,
+        help="The share of requested trials that must pass.",
+    ),
+    click.option(
+        "--tool-timeout", type=_SECONDS, default=60.0, show_default=True, help="Seconds one call of a tool may take."
+    ),
+    click.option("--trial-timeout", type=_SECONDS, help="Seconds one trial may take.  [default: 180; agent items 900]"),
+    click.option("--mcp-tools-only", is_flag=True, help="Drop Claude Code's built-in tools."),
+    click.option("--subscription", is_flag=True, help="Use the local Claude login instead of ANTHROPIC_API_KEY."),
+    click.option("--embedded", is_flag=True, help="Record into the embedded store, whatever LANGFUSE_* say."),
+    click.option("--target", type=_FILE, help="The target's file.  [default: twogate.toml, else .mcp.json]"),
+    click.option("--json", "summary_json", type=_FILE, metavar="PATH", help="Also write the summary as JSON."),
+]
+
+
+def _with_options(command: _Command) -> _Command:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command()
+@_with_options
+@click.option(
+    "--scripted", type=_FILE, metavar="SCRIPT", help="Answer from a script instead of a model; needs no model key."
+)
+def run(scripted: Path | None, **options: Any) -> None:
+    """Run a gate: fetch its dataset, try its items, hold them to the threshold.
+
+    Exit codes: 0 the threshold is met; 1 it is not, or the run could not be set up; 2 usage.
+    """
+    _run(options, scripted)
+
+
+@click.command()
+@_with_options
+def demo(**options: Any) -> None:
+    """Run the gates on the shipped datasets, with a scripted model and the embedded store. Needs no keys."""
+    from evals.shipped import shipped
+
+    options["embedded"] = True
+    gate = options["gate"] or "pr"
+    _run(options, shipped("fixtures", "scripts", f"{gate}.json"), demo=True)
+
+
+def _run(options: dict[str, Any], script: Path | None, *, demo: bool = False) -> None:
+    from evals.errors import TwogateError
+    from evals.reports.console import ConsoleReporter
+    from evals.runs.models import RunRequest
+    from evals.runs.run import execute
+    from evals.settings import Settings, withhold_secrets
+    from evals.shipped import shipped
+
+    summary = options["summary_json"]
+    if summary is not None and not summary.absolute().parent.is_dir():
+        raise TwogateError(f"--json {summary}: its folder does not exist; make it first")
+    settings = Settings.load()
+    withhold_secrets()
+    if options["gate"] is None and options["dataset"] is None:
+        options["gate"] = "pr"
+    if demo and options["target"] is None:
+        options["target"] = shipped("twogate.toml")
+    request = RunRequest(script=script, command=tuple(sys.argv[1:]), **options)
+    with ConsoleReporter(settings.root) as reporter:
+        outcome = execute(request, settings, reporter)
+    if outcome.summary.interrupted:
+        raise SystemExit(130)
+    raise SystemExit(0 if outcome.met else 1)

@@ -1,0 +1,95 @@
+"""The run's folder on disk: what was asked, one line a finished trial, what came out.
+
+``run.json``      what was asked, written before the first trial.
+``trials.jsonl``  one `TrialResult` a line, on disk before it is reported anywhere else.
+``summary.json``  what came out, written last; a run without it was cut short.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import TextIO
+
+from pydantic import BaseModel, ValidationError
+
+from evals.errors import TwogateError
+from evals.runs.trial import TrialResult
+
+RUN_FILE = "run.json"
+TRIALS_FILE = "trials.jsonl"
+SUMMARY_FILE = "summary.json"
+
+
+def create_run_folder(runs: Path, name: str) -> Path:
+    """A new folder ``runs/name``, or ``runs/name-2`` and so on: two runs never share one."""
+    runs.mkdir(parents=True, exist_ok=True)
+    number = 1
+    while True:
+        folder = runs / (name if number == 1 else f"{name}-{number}")
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            number += 1
+        else:
+            return folder
+
+
+def write_json(path: Path, model: BaseModel) -> None:
+    """Write a model as JSON: the whole file or nothing, never half of it."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(model.model_dump_json(indent=2) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+class Journal:
+    """Appends finished trials; each is on disk when `append` returns."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / TRIALS_FILE
+        self._file: TextIO | None = None
+
+    def __enter__(self) -> Journal:
+        self._file = self.path.open("a", encoding="utf-8")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def append(self, result: TrialResult) -> None:
+        assert self._file is not None, "the journal is open within its with block only"
+        self._file.write(result.model_dump_json() + "\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+
+def read_journal(folder: Path) -> Iterator[TrialResult]:
+    """The finished trials of a run. A last line cut off by a crash is left out; any other bad line is an error."""
+    path = folder / TRIALS_FILE
+    if not path.is_file():
+        return
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            yield TrialResult.model_validate_json(line)
+        except ValidationError as error:
+            if number == len(lines) and not line.endswith("\n"):
+                return
+            problem = f"{path}: line {number} is not a trial: {error.errors()[0]['msg']}; was it edited?"
+            raise TwogateError(problem) from None

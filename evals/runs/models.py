@@ -1,0 +1,201 @@
+"""What a run is asked for, and what comes out of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from evals.gate import DEFAULT_THRESHOLD, GateResult
+from evals.items import Gate, Item
+from evals.recording.scores import Recorded
+from evals.runs.trial import TrialResult
+
+DEFAULT_CONCURRENCY = 8
+DEFAULT_TRIAL_TIMEOUT = {"tool-call": 180.0, "agent": 900.0}
+"""Seconds one trial may take, by kind."""
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """Everything a run can be asked for."""
+
+    gate: Gate | None = "pr"
+    dataset: str | None = None
+    id_regex: str | None = None
+    category: str | None = None
+    agent_model: str = "claude-haiku-4-5"
+    iterations: int = 1
+    concurrency: int = DEFAULT_CONCURRENCY
+    threshold: Fraction = DEFAULT_THRESHOLD
+    tool_timeout: float = 60.0
+    trial_timeout: float | None = None
+    mcp_tools_only: bool = False
+    subscription: bool = False
+    embedded: bool = False
+    script: Path | None = None
+    """The script of a scripted model; None: the real one."""
+    target: Path | None = None
+    summary_json: Path | None = None
+    command: tuple[str, ...] = ()
+    """The command line, for the record."""
+
+
+class RunRecord(BaseModel):
+    """``run.json``: what was asked."""
+
+    model_config = ConfigDict(frozen=True)
+
+    version: Literal[1] = 1
+    run: str
+    started_at: datetime
+    command: tuple[str, ...]
+    gate: Gate
+    dataset: str
+    items: tuple[str, ...]
+    iterations: int
+    requested: int
+    threshold: str
+    experiment_id: str
+    metadata: dict[str, str]
+    """As recorded in Langfuse: models, versions, target, flags."""
+
+
+class TrialNote(BaseModel):
+    """A trial that did not pass, in a summary."""
+
+    model_config = ConfigDict(frozen=True)
+
+    item: str
+    iteration: int
+    reason: str
+    trace_id: str | None = None
+
+
+class RunSummary(BaseModel):
+    """``summary.json``: what came out."""
+
+    model_config = ConfigDict(frozen=True)
+
+    version: Literal[1] = 1
+    run: str
+    gate: Gate
+    dataset: str
+    passed: int
+    failed: int
+    error: int
+    not_run: int
+    requested: int
+    pass_rate: float
+    threshold: float
+    met: bool
+    line: str
+    """The verdict in words, as the console shows it."""
+    failures: tuple[TrialNote, ...]
+    never_completed: tuple[TrialNote, ...]
+    total_tokens: int | None
+    """None when no trial reported its tokens."""
+    cost_usd: float | None
+    started_at: datetime
+    ended_at: datetime
+    experiment_id: str
+    url: str | None
+    trials_recorded: int
+    trials_expected: int
+    scores_recorded: int
+    scores_expected: int
+    scripted: bool
+    embedded: bool
+    interrupted: bool
+    metadata: dict[str, str]
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """A finished run: its folder, its summary, and how its recording went."""
+
+    folder: Path
+    summary: RunSummary
+    recorded: Recorded
+
+    @property
+    def met(self) -> bool:
+        return self.summary.met
+
+
+def never_completed(items: Sequence[Item], iterations: int, results: Sequence[TrialResult]) -> list[TrialNote]:
+    """The trials without a verdict: those that ended in an error, and those that were never run."""
+    notes = [
+        TrialNote(item=result.item, iteration=result.iteration, reason=result.reason, trace_id=result.trace_id)
+        for result in results
+        if result.outcome == "error"
+    ]
+    done = {(result.item, result.iteration) for result in results}
+    notes += [
+        TrialNote(item=item.id, iteration=iteration, reason="not run")
+        for item in items
+        for iteration in range(1, iterations + 1)
+        if (item.id, iteration) not in done
+    ]
+    return sorted(notes, key=lambda note: (note.item, note.iteration))
+
+
+def summarise(
+    record: RunRecord,
+    items: Sequence[Item],
+    results: Sequence[TrialResult],
+    *,
+    gate_result: GateResult,
+    recorded: Recorded,
+    ended_at: datetime,
+    url: str | None,
+    scripted: bool,
+    embedded: bool,
+    interrupted: bool,
+) -> RunSummary:
+    """Fold the journal's trials into a summary."""
+    counts = Counter(result.outcome for result in results)
+    missing = never_completed(items, record.iterations, results)
+    conversations = [result.conversation for result in results if result.conversation is not None]
+    tokens = [one.usage.total_tokens for one in conversations if one.usage is not None]
+    costs = [one.cost_usd for one in conversations if one.cost_usd is not None]
+    return RunSummary(
+        run=record.run,
+        gate=record.gate,
+        dataset=record.dataset,
+        passed=counts["passed"],
+        failed=counts["failed"],
+        error=counts["error"],
+        not_run=record.requested - len(results),
+        requested=record.requested,
+        pass_rate=float(gate_result.pass_rate),
+        threshold=float(gate_result.threshold),
+        met=gate_result.met,
+        line=gate_result.line(),
+        failures=tuple(
+            TrialNote(item=result.item, iteration=result.iteration, reason=result.reason, trace_id=result.trace_id)
+            for result in sorted(results, key=lambda one: (one.item, one.iteration))
+            if result.outcome == "failed"
+        ),
+        never_completed=tuple(missing),
+        total_tokens=sum(tokens) if tokens else None,
+        cost_usd=sum(costs) if costs else None,
+        started_at=record.started_at,
+        ended_at=ended_at,
+        experiment_id=record.experiment_id,
+        url=url,
+        trials_recorded=recorded.trials,
+        trials_expected=recorded.trials_expected,
+        scores_recorded=recorded.scores,
+        scores_expected=recorded.scores_expected,
+        scripted=scripted,
+        embedded=embedded,
+        interrupted=interrupted,
+        metadata=record.metadata,
+    )

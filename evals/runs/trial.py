@@ -1,0 +1,117 @@
+"""One trial: one run of one item, from the query to an outcome."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from evals.agents import AgentError
+from evals.conversation import Conversation
+from evals.items import Item, Kind
+from evals.scoring import Score
+
+Outcome = Literal["passed", "failed", "error", "not_run"]
+
+
+class TrialResult(BaseModel):
+    """What a trial came to. One line of the journal; `version` changes when a key changes its meaning."""
+
+    model_config = ConfigDict(frozen=True)
+
+    version: Literal[1] = 1
+    run: str
+    item: str
+    iteration: int
+    """1 for the first trial of the item."""
+    kind: Kind
+    category: str
+    outcome: Outcome
+    reason: str
+    """Why: expected and actual for a failure, the cause for an error."""
+    scores: tuple[Score, ...] = ()
+    conversation: Conversation | None = None
+    trace_id: str | None = None
+    observation_id: str | None = None
+    started_at: datetime
+    ended_at: datetime
+
+    @property
+    def seconds(self) -> float:
+        return (self.ended_at - self.started_at).total_seconds()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a scorer makes of a conversation."""
+
+    passed: bool
+    reason: str
+    scores: tuple[Score, ...]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A conversation and its verdict."""
+
+    conversation: Conversation
+    verdict: Verdict
+
+
+Measure = Callable[[Item], Awaitable[Measured]]
+"""Have an item answered and scored; raises AgentError when it could not be measured."""
+
+
+async def run_trial(
+    item: Item,
+    measure: Measure,
+    *,
+    run: str,
+    iteration: int,
+    time_limit: float,
+    trace_id: str | None = None,
+    observation_id: str | None = None,
+) -> TrialResult:
+    """Run one trial. It always returns: what goes wrong around the model is the outcome `error`, never a miss.
+
+    time_limit: seconds the whole trial may take.
+    """
+    started_at = datetime.now(UTC)
+    conversation: Conversation | None = None
+    scores: tuple[Score, ...] = ()
+    outcome: Outcome = "error"
+    try:
+        async with asyncio.timeout(time_limit):
+            measured = await measure(item)
+        conversation = measured.conversation
+        outcome = "passed" if measured.verdict.passed else "failed"
+        reason = measured.verdict.reason
+        scores = measured.verdict.scores
+    except AgentError as error:
+        reason = error.cause
+        conversation = error.conversation
+    except TimeoutError:
+        reason = f"did not finish within {time_limit:g} s (--trial-timeout)"
+    except Exception as error:
+        reason = f"unexpected {type(error).__name__}: {error}"
+    if conversation is not None and conversation.usage is not None:
+        scores = (*scores, Score(name="total_tokens", value=float(conversation.usage.total_tokens)))
+    return TrialResult(
+        run=run,
+        item=item.id,
+        iteration=iteration,
+        kind=item.kind,
+        category=item.metadata.category,
+        outcome=outcome,
+        reason=" ".join(reason.split()),
+        scores=scores,
+        conversation=conversation,
+        trace_id=trace_id,
+        observation_id=observation_id,
+        started_at=started_at,
+        ended_at=datetime.now(UTC),
+    )
