@@ -1,6 +1,6 @@
 """The deterministic verifier of repository tasks, and the MCP server around it.
 
-Everything here needs the standard library alone, but for `evals.workspace.server` and `evals.workspace.http`, which
+The verifier needs the standard library alone. The server does not: `server`, `serving`, `results` and `verifications`
 are imported by name where they are wanted.
 """
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import selectors
+import signal
 import subprocess
 import sys
 import threading
@@ -13,13 +14,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from evals.errors import TwogateError
 
 _SUPERVISOR: Final = Path(__file__).with_name("supervisor.py")
 # What the supervisor may take beyond the command's timeout: its start, and killing what the command left.
 _GRACE_SECONDS: Final = 20.0
+_LAST_OUTPUT_SECONDS: Final = 1.0
 
 DEFAULT_OUTPUT_BYTES: Final = 1024 * 1024
 
@@ -112,6 +114,7 @@ class _Streams:
         assert process.stderr is not None
         self._process = process
         self._limit = limit
+        self._give_up = float("inf")
         self._kept: dict[str, bytearray] = {"stdout": bytearray(), "stderr": bytearray(), "outcome": bytearray()}
         self._total = dict.fromkeys(self._kept, 0)
         self._selector = selectors.DefaultSelector()
@@ -129,7 +132,7 @@ class _Streams:
             while self._selector.get_map():
                 if cancel is not None and cancel.is_set():
                     raise RunCancelledError
-                if time.monotonic() > deadline:
+                if time.monotonic() > min(deadline, self._give_up):
                     return
                 for key, _ in self._selector.select(0.1):
                     self._read(key)
@@ -141,6 +144,9 @@ class _Streams:
             return
         if not chunk:
             self._selector.unregister(key.fd)
+            if key.data == "outcome":
+                # The supervisor is done: what still holds a stream open got away from it.
+                self._give_up = time.monotonic() + _LAST_OUTPUT_SECONDS
             return
         kept = self._kept[key.data]
         self._total[key.data] += len(chunk)
@@ -151,16 +157,23 @@ class _Streams:
         return Captured(bytes(self._kept[name]), self._total[name])
 
     @property
-    def outcome(self) -> bytes:
-        """The supervisor's line of JSON; empty when it was lost."""
-        return bytes(self._kept["outcome"])
+    def outcome(self) -> dict[str, Any]:
+        """What the supervisor told last; the process id alone when it was lost."""
+        lines = bytes(self._kept["outcome"]).splitlines()
+        told: dict[str, Any] = json.loads(lines[-1]) if lines else {}
+        return told
 
 
 def _result(streams: _Streams) -> CommandResult:
-    if not streams.outcome:
+    outcome = streams.outcome
+    if "duration" not in outcome and "error" not in outcome:
+        if "pid" in outcome:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(outcome["pid"], signal.SIGKILL)
         lost = streams.captured("stderr").content[-300:].decode("utf-8", "replace").strip()
-        raise TwogateError(f"the process that supervises the command was lost; its last words: {lost!r}")
-    outcome = json.loads(streams.outcome)
+        raise TwogateError(
+            f"the process that supervises the command was killed; it may have left processes; last words: {lost!r}"
+        )
     return CommandResult(
         exit_status=outcome.get("exit_status"),
         signal=outcome.get("signal"),

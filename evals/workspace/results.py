@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from evals.workspace.report import VerificationReport
+
+MAX_OUTPUT_CHARS: Final = 4_000
 
 
 class _Result(BaseModel):
@@ -75,8 +79,8 @@ class RunResult(_Result):
     duration_seconds: float
     output_digest: str
     truncated: bool
-    stdout: str
-    stderr: str
+    stdout: str = Field(description="What it printed; of a long text the end.")
+    stderr: str = Field(description="What it printed as errors; of a long text the end.")
 
 
 class DifferenceResult(_Result):
@@ -101,4 +105,17 @@ class Verification(_Result):
     first_difference: DifferenceResult | None
     normalised: list[str] = Field(description="What is known to vary and was put aside before comparing.")
     sandbox: Literal["none", "bwrap"]
-    not_copied: list[dict[str, Any]]
+    not_copied: list[dict[str, str]]
+
+    @classmethod
+    def of(cls, report: VerificationReport) -> Verification:
+        """The report with each run's output cut to its end: a model's context is not a log."""
+        result = cls.model_validate(report.as_json())
+        for run in result.runs:
+            run.stdout, run.stderr = _end(run.stdout), _end(run.stderr)
+        return result
+
+
+def _end(text: str) -> str:
+    left_out = len(text) - MAX_OUTPUT_CHARS
+    return text if left_out <= 0 else f"… ({left_out} characters before this left out)\n{text[left_out:]}"

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from evals.workspace.bounded import PatternTimeoutError, in_worker
-from evals.workspace.paths import WorkspaceError
+from evals.workspace.paths import WorkspaceError, split_path
 from evals.workspace.safe import SafeWorkspace
 
 MAX_QUERY_CHARS: Final = 1_000
@@ -104,7 +104,7 @@ def scan(workspace: SafeWorkspace, query: Query, deadline: float) -> SearchResul
 def _paths(workspace: SafeWorkspace, query: Query) -> Iterator[str]:
     try:
         with workspace.open_file(query.path):
-            yield query.path
+            yield "/".join(split_path(query.path))
             return
     except WorkspaceError as error:
         if error.reason != "is_directory":

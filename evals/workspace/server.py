@@ -9,11 +9,11 @@ import difflib
 import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Final
 
-import anyio.to_thread
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
@@ -28,6 +28,7 @@ from evals.workspace.results import FileList, FileText, Hit, SearchHits, Verific
 from evals.workspace.safe import SafeWorkspace
 from evals.workspace.search import MAX_CONTEXT_LINES, MAX_QUERY_CHARS, Query, search, split_lines
 from evals.workspace.task import Task
+from evals.workspace.verifications import Verifications
 from evals.workspace.verifier import Options, verify
 
 SERVER_NAME: Final = "repository"
@@ -36,6 +37,7 @@ MAX_MATCHES: Final = 500
 MAX_LINES: Final = 1_000
 MAX_READ_CHARS: Final = 60_000
 SEARCH_SECONDS: Final = 5.0
+MAX_REGEX_WORKERS: Final = 4
 
 _INSTRUCTIONS: Final = (
     "Read-only access to one code repository. All paths are relative to its root, with '/' between names. "
@@ -46,24 +48,28 @@ _INSTRUCTIONS: Final = (
 _Path = Annotated[str, Field(min_length=1, max_length=4096)]
 
 
-def build_server(
-    workspace: SafeWorkspace, tasks: Sequence[Task] = (), options: Options | None = None
-) -> MCPServer[None]:
-    """An MCP server over `workspace` that verifies `tasks` and no others. The caller closes the workspace."""
-    tools = _Tools(workspace, {task.task_id: task for task in tasks}, options or Options())
-    return MCPServer(
-        SERVER_NAME,
-        title="Repository",
-        instructions=_INSTRUCTIONS,
-        version=__version__,
-        log_level="WARNING",
-        tools=[
-            _tool(tools.list_files, "List repository files"),
-            _tool(tools.read_file, "Read a file"),
-            _tool(tools.search_text, "Search file contents"),
-            _tool(tools.verify_task(), "Verify a repository task", _verify_description(tuple(tools.tasks))),
-        ],
-    )
+class RepositoryServer:
+    """The MCP server `mcp` over a workspace; it verifies `tasks` and no others. The caller closes the workspace."""
+
+    def __init__(self, workspace: SafeWorkspace, tasks: Sequence[Task] = (), options: Options | None = None) -> None:
+        self._tools = tools = _Tools(workspace, {task.task_id: task for task in tasks}, options or Options())
+        self.mcp: MCPServer[None] = MCPServer(
+            SERVER_NAME,
+            title="Repository",
+            instructions=_INSTRUCTIONS,
+            version=__version__,
+            log_level="WARNING",
+            tools=[
+                _tool(tools.list_files, "List repository files"),
+                _tool(tools.read_file, "Read a file"),
+                _tool(tools.search_text, "Search file contents"),
+                _tool(tools.verify_task(), "Verify a repository task", _verify_description(tuple(tools.tasks))),
+            ],
+        )
+
+    def stop(self) -> None:
+        """End the verifications that are running, and wait until nothing of them is left."""
+        self._tools.verifications.stop()
 
 
 def _tool(body: Callable[..., Any], title: str, description: str | None = None) -> Tool:
@@ -90,6 +96,8 @@ class _Tools:
         self._workspace = workspace
         self.tasks = tasks
         self._options = options
+        self.verifications = Verifications()
+        self._regex_slots = threading.BoundedSemaphore(MAX_REGEX_WORKERS)
 
     def list_files(
         self,
@@ -166,7 +174,8 @@ class _Tools:
         matching line with its file and line number, which read_file takes as start_line."""
         wanted = Query(query, regex, path, glob, case_sensitive, context_lines, max_results)
         try:
-            result = search(self._workspace, wanted, SEARCH_SECONDS)
+            with self._regex_slots if regex else nullcontext():
+                result = search(self._workspace, wanted, SEARCH_SECONDS)
         except TwogateError as error:
             raise self._told(error, path) from None
         return SearchHits(
@@ -206,15 +215,11 @@ class _Tools:
         task = self.tasks.get(task_id)
         if task is None:
             raise ToolError(self._unknown_task(task_id))
-        cancel = threading.Event()
-        work = partial(verify, task, self._workspace, self._options, cancel)
         try:
-            report = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+            report = await self.verifications.run(partial(verify, task, self._workspace, self._options))
         except TwogateError as error:
             raise ToolError("; ".join(error.lines)) from None
-        finally:
-            cancel.set()
-        return Verification.model_validate(report.as_json())
+        return Verification.of(report)
 
     def _unknown_task(self, task_id: str) -> str:
         if not self.tasks:
@@ -237,7 +242,7 @@ class _Tools:
             return ToolError("; ".join(error.lines))
         advice = {
             "missing": self._suggestion(path),
-            "not_directory": self._suggestion(path),
+            "not_directory": " list_files takes a directory, read_file takes a file.",
             "is_directory": " Call list_files with this path to see its files.",
             "absolute": " Write it relative to the repository's root, such as 'src/app.py'.",
             "too_large": " Use search_text with this path to find the lines of interest.",

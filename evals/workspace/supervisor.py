@@ -5,7 +5,7 @@ itself with setsid or a double fork becomes this process's child when its parent
 fact the kernel tells, not a guess. Elsewhere it kills the command's process group, and what left the group is missed.
 
 Protocol: one line of JSON on standard input; the end of that input means that the caller is gone or wants no more.
-The outcome is one line of JSON on the descriptor named in the request. Standard output and error are the command's.
+The answer is JSON lines on the descriptor named in the request: the command's process id, then the outcome. Standard output and error are the command's.
 Started by its path under ``python -I -S``.
 """
 
@@ -34,8 +34,13 @@ def main() -> None:
     os.set_blocking(wake_write, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-    outcome = run(request, wake_read)
-    os.write(request["result"], json.dumps(outcome).encode() + b"\n")
+    answer(request, run(request, wake_read))
+
+
+def answer(request: dict[str, Any], line: dict[str, Any]) -> None:
+    """Write one line of the answer; in vain when the caller is gone."""
+    with contextlib.suppress(BrokenPipeError):
+        os.write(request["result"], json.dumps(line).encode() + b"\n")
 
 
 def run(request: dict[str, Any], wake: int) -> dict[str, Any]:
@@ -52,6 +57,7 @@ def run(request: dict[str, Any], wake: int) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         return {"error": f"cannot start {request['argv'][0]!r}: {reason}"}
+    answer(request, {"pid": child.pid})
     deadline = started + request["timeout"]
     timed_out = cancelled = False
     early: int | None = None

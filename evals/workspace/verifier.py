@@ -54,10 +54,11 @@ def verify(
     rules: set[str] = set()
     not_copied: tuple[Skipped, ...] = ()
     outputs: list[RunOutput] = []
-    with tempfile.TemporaryDirectory(prefix="twogate-verify-", ignore_cleanup_errors=True) as scratch:
+    with tempfile.TemporaryDirectory(prefix="twogate-verify-", ignore_cleanup_errors=True) as folder:
+        scratch = Path(os.path.realpath(folder))
         for number in range(1, task.repeat_count + 1):
-            result, not_copied = _run_once(task, workspace, Path(os.path.realpath(scratch)), options, bwrap, cancel)
-            run, output, used = _as_run(number, result, Path(os.path.realpath(scratch)))
+            result, not_copied = _run_once(task, workspace, scratch, options, bwrap, cancel)
+            run, output, used = _as_run(number, result, scratch, options.sandbox)
             runs.append(run)
             outputs.append(output)
             rules |= used
@@ -129,7 +130,9 @@ def _run_once(
     argv = task.command
     environment = command_environment(str(home), str(temporary), options.environment)
     if bwrap is not None:
-        environment |= {"HOME": INSIDE_TMP, "TMPDIR": INSIDE_TMP}
+        # This interpreter first: the caller's `python` may be a script that reads its home folder, such as pyenv's.
+        path = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
+        environment |= {"HOME": INSIDE_TMP, "TMPDIR": INSIDE_TMP, "PATH": path}
         argv = wrap(bwrap, argv, str(copy), environment["PATH"])
     try:
         result = run_command(
@@ -146,12 +149,10 @@ def _run_once(
     return result, skipped
 
 
-def _as_run(number: int, result: CommandResult, scratch: Path) -> tuple[Run, RunOutput, set[str]]:
-    paths = [
-        (str(scratch / "workspace"), "<workspace>"),
-        (INSIDE, "<workspace>"),
-        (str(scratch), "<scratch folder>"),
-    ]
+def _as_run(number: int, result: CommandResult, scratch: Path, sandbox: Sandbox) -> tuple[Run, RunOutput, set[str]]:
+    paths = [(str(scratch / "workspace"), "<workspace>"), (str(scratch), "<scratch folder>")]
+    if sandbox == "bwrap":
+        paths.insert(0, (INSIDE, "<workspace>"))
     stdout: Normalised = normalise(result.stdout.content, paths)
     stderr: Normalised = normalise(result.stderr.content, paths)
     run = Run(
@@ -159,7 +160,7 @@ def _as_run(number: int, result: CommandResult, scratch: Path) -> tuple[Run, Run
         exit_status=result.exit_status,
         signal=result.signal,
         timed_out=result.timed_out,
-        error=result.error,
+        error=result.error or (None if result.clean else "left a process that could not be killed"),
         duration_seconds=result.duration,
         output_digest="",
         truncated=result.stdout.truncated or result.stderr.truncated,
