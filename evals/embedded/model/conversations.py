@@ -66,12 +66,16 @@ class Matcher:
         self._judges = range(len(script.judge))
         self._needles = [_spellings(entry.query) for entry in script.judge]
 
-    def find(self, said: Sequence[Said], model: str) -> Asked:
-        """The entry that answers this request, or kind ``default`` or ``unmatched`` with the query's text."""
+    def find(self, said: Sequence[Said], model: str, *, may_judge: bool = True) -> Asked:
+        """The entry that answers this request, or kind ``default`` or ``unmatched`` with the query's text.
+
+        ``may_judge=False`` leaves the judge's entries out: an agent whose query is missing in the script must not be
+        answered with a verdict on a shorter one.
+        """
         asked = self._find_agent(said, model, exact=True)
         if asked is not None and asked.kind == "agent":
             return asked
-        judge = self._find_judge(said, model)
+        judge = self._find_judge(said, model) if may_judge else None
         if judge is not None:
             return judge
         asked = self._find_agent(said, model, exact=False)

@@ -33,6 +33,11 @@ class Understood:
     side: Literal["title", "quota"] | None = None
     include_usage: bool = True
 
+    @property
+    def may_judge(self) -> bool:
+        """A judge has no tools to work with, except the one its answer goes through."""
+        return not self.tools or self.answer_tool is not None
+
 
 class RefusedError(Exception):
     """The request is one the API would not take."""

@@ -7,8 +7,9 @@ from pathlib import Path
 from types import TracebackType
 
 from evals.embedded.model.app import Service, build_app
+from evals.embedded.model.loading import load_scripts
 from evals.embedded.model.records import Records, RequestRecord
-from evals.embedded.model.script import Script, load_scripts
+from evals.embedded.model.script import Script
 from evals.embedded.serving import LoopbackServer
 
 
