@@ -84,25 +84,17 @@ class DatasetStore:
         """Write a new version of an item. Raises ApiError: 404 no such dataset, 409 the id is another
         dataset's, 400 no input or a broken schema.
         """
-        with self._database.write() as database:
+        with self._database.write():
             dataset = self.dataset(change.dataset_name)
             if dataset is None:
                 raise errors.not_found(
                     f"Dataset {change.dataset_name} not found for project {self._settings.project.id}"
                 )
-            item_id = change.id or self._settings.new_id("item")
-            owner = database.row("SELECT dataset_id FROM items WHERE id = ?", (item_id,))
-            if owner is not None and owner["dataset_id"] != dataset.id:
-                other = owner["dataset_id"]
-                raise errors.conflict(
-                    f"Dataset item id {item_id} already exists in another dataset (id {other}) in this "
-                    "project; item ids are unique per project across datasets. Use a different id or target "
-                    f"dataset {other}."
-                )
-            stored = self.item(item_id)
-            item = _after(change, dataset, item_id, stored, self._settings.now())
-            if stored is None and item.input is None:
+            stored = None if change.id is None else self._stored(change.id, dataset)
+            if stored is None and (change.input is KEEP or change.input is None):
                 raise errors.invalid_request("Dataset item validation failed: Dataset item input cannot be null")
+            item_id = change.id or self._settings.new_id("item")
+            item = _after(change, dataset, item_id, stored, self._settings.now())
             _hold_to_schemas(item, dataset)
             self._write_version(item, deleted=False)
         return item
@@ -159,6 +151,17 @@ class DatasetStore:
     def active_items(self, dataset: Dataset) -> list[Item]:
         """All active items of a dataset, newest first."""
         return list(self.list_items(ItemFilter(dataset), 1, 2**53).items)
+
+    def _stored(self, item_id: str, dataset: Dataset) -> Item | None:
+        """The item as it is. Raises ApiError (409) when the id belongs to another dataset."""
+        owner = self._database.row("SELECT dataset_id FROM items WHERE id = ?", (item_id,))
+        if owner is not None and owner["dataset_id"] != dataset.id:
+            other = owner["dataset_id"]
+            raise errors.conflict(
+                f"Dataset item id {item_id} already exists in another dataset (id {other}) in this project; item "
+                f"ids are unique per project across datasets. Use a different id or target dataset {other}."
+            )
+        return self.item(item_id)
 
     def _write_version(self, item: Item, *, deleted: bool) -> None:
         seq = self._database.execute(
