@@ -13,23 +13,21 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Literal
+from typing import Final
 
 from evals.workspace.globs import Glob
-from evals.workspace.paths import Reason, WorkspaceError, is_hidden, shown, split_path
+from evals.workspace.paths import Reason, WorkspaceError, is_hidden, split_path
+from evals.workspace.refusals import EntryKind, decode_text, entry_kind, refusal, require_regular
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # O_NONBLOCK: a FIFO swapped in for a file must not hang the open; O_NOCTTY: nor a terminal be adopted.
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-
-EntryKind = Literal["file", "directory", "link", "other"]
 
 
 @dataclass(frozen=True)
@@ -241,7 +239,7 @@ class SafeWorkspace:
                 mode = os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode
             except OSError:
                 continue
-            kind = _kind(mode)
+            kind = entry_kind(mode)
             entry = Entry(f"{prefix}{name}", name, kind, descriptor)
             yield entry
             if kind == "directory":
@@ -260,9 +258,12 @@ class SafeWorkspace:
         """A new descriptor of what `pending` leads to from the root. `path` is what was asked, for messages."""
         opened = [os.dup(self._fd)]
         links = 0
+        linked = 0  # how many of the first pending components a link's target gave
         try:
             while pending:
                 name = pending.popleft()
+                followed = linked > 0
+                linked = max(0, linked - 1)
                 if name in ("", "."):
                     continue
                 if name == "..":
@@ -273,7 +274,7 @@ class SafeWorkspace:
                     continue
                 if is_hidden(name):
                     raise WorkspaceError("hidden", path, "a symbolic link in it leads to version-control data")
-                target = self._link_target(path, name, opened[-1], followed=links > 0)
+                target = self._link_target(path, name, opened[-1], followed=followed)
                 if target is not None:
                     links += 1
                     if links > self.limits.max_links:
@@ -283,11 +284,12 @@ class SafeWorkspace:
                         while len(opened) > 1:
                             os.close(opened.pop())
                     pending.extendleft(reversed(parts))
+                    linked += len(parts)
                     continue
                 if pending or directory:
-                    opened.append(self._open_step(path, name, opened[-1], _DIRECTORY, links > 0))
+                    opened.append(self._open_step(path, name, opened[-1], _DIRECTORY, followed))
                 else:
-                    return self._open_regular(path, name, opened[-1], links > 0)
+                    return self._open_regular(path, name, opened[-1], followed)
             if not directory:
                 raise WorkspaceError("is_directory", path, "it is a directory; name a file in it")
             return opened.pop()
@@ -301,7 +303,7 @@ class SafeWorkspace:
         except OSError as error:
             if error.errno == errno.EINVAL:
                 return None
-            raise _refusal(path, error, followed) from None
+            raise refusal(path, error, followed) from None
 
     def _target_parts(self, path: str, target: str) -> tuple[list[str], bool]:
         """The components of a link's target, and whether they start at the root."""
@@ -318,17 +320,17 @@ class SafeWorkspace:
         try:
             return os.open(name, flags, dir_fd=parent)
         except OSError as error:
-            raise _refusal(path, error, followed) from None
+            raise refusal(path, error, followed) from None
 
     def _open_regular(self, path: str, name: str, parent: int, followed: bool) -> int:
         try:
             # Asked before it is opened: opening a device can act on it.
-            _require_regular(path, os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+            require_regular(path, os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
             descriptor = os.open(name, _FILE, dir_fd=parent)
         except OSError as error:
-            raise _refusal(path, error, followed) from None
+            raise refusal(path, error, followed) from None
         try:
-            _require_regular(path, os.fstat(descriptor).st_mode)
+            require_regular(path, os.fstat(descriptor).st_mode)
         except BaseException:
             os.close(descriptor)
             raise
@@ -353,63 +355,3 @@ class SafeWorkspace:
         if left == 0:
             raise WorkspaceError("too_large", path, f"the file grew past the limit of {limit} bytes")
         return b"".join(chunks)
-
-
-def decode_text(content: bytes, path: str) -> str:
-    """UTF-8 text of a file's bytes; `not_text` when it holds NUL bytes or is not UTF-8."""
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise WorkspaceError("not_text", path, f"not a UTF-8 text file (byte {error.start})") from None
-    if "\0" in text:
-        raise WorkspaceError("not_text", path, "not a text file: it holds NUL bytes")
-    return text
-
-
-def _kind(mode: int) -> EntryKind:
-    if stat.S_ISREG(mode):
-        return "file"
-    if stat.S_ISDIR(mode):
-        return "directory"
-    return "link" if stat.S_ISLNK(mode) else "other"
-
-
-def _require_regular(path: str, mode: int) -> None:
-    if stat.S_ISREG(mode):
-        return
-    if stat.S_ISDIR(mode):
-        raise WorkspaceError("is_directory", path, "it is a directory; name a file in it")
-    if stat.S_ISLNK(mode):
-        raise WorkspaceError("changed", path, "it was replaced by a symbolic link while it was being opened")
-    names = (
-        (stat.S_ISFIFO, "a FIFO"),
-        (stat.S_ISSOCK, "a socket"),
-        (stat.S_ISCHR, "a device"),
-        (stat.S_ISBLK, "a device"),
-    )
-    what = next((name for test, name in names if test(mode)), "a special file")
-    raise WorkspaceError("not_regular", path, f"it is {what}; only regular files are read")
-
-
-def _refusal(path: str, error: OSError, followed: bool) -> WorkspaceError:
-    """What an OSError met on the way means to who asked. `followed`: a link was followed before."""
-    match error.errno:
-        case errno.ENOENT if followed:
-            return WorkspaceError("dangling", path, "a symbolic link in it leads to nothing")
-        case errno.ENOENT:
-            return WorkspaceError("missing", path, "no such file or directory")
-        case errno.ENOTDIR:
-            return WorkspaceError("not_directory", path, "a component in it is not a directory")
-        case errno.ELOOP:
-            return WorkspaceError("changed", path, "it was replaced by a symbolic link while it was being opened")
-        case errno.EACCES | errno.EPERM:
-            return WorkspaceError("denied", path, "permission denied")
-        case errno.ENAMETOOLONG:
-            return WorkspaceError("too_long", path, "a name in it is too long")
-        case errno.ENXIO:
-            return WorkspaceError("not_regular", path, "it is a socket or a device; only regular files are read")
-        case _:
-            return WorkspaceError("unreadable", path, f"cannot be opened: {error.strerror}")
-
-
-__all__ = ["Entry", "Limits", "Listing", "SafeWorkspace", "WorkspaceError", "decode_text", "shown"]

@@ -5,7 +5,8 @@ itself with setsid or a double fork becomes this process's child when its parent
 fact the kernel tells, not a guess. Elsewhere it kills the command's process group, and what left the group is missed.
 
 Protocol: one line of JSON on standard input; the end of that input means that the caller is gone or wants no more.
-The answer is JSON lines on the descriptor named in the request: the command's process id, then the outcome. Standard output and error are the command's.
+The answer is JSON lines on the descriptor named in the request: the command's process id, then the outcome. Standard
+output and error are the command's.
 Started by its path under ``python -I -S``.
 """
 
