@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from evals.embedded.model import messages
 from evals.embedded.model.conversations import Matcher
 from evals.embedded.model.delivery import CHAT, JSON, MESSAGES, Api, refuse, send, send_fault, send_whole
-from evals.embedded.model.faults import RAW_SEND, Refusal, Wire, refusal
+from evals.embedded.model.faults import RAW_SEND, Refusal, Wire, refusal, send_at_once
 from evals.embedded.model.messages import RefusedError, Understood
 from evals.embedded.model.planning import Plan, Planner
 from evals.embedded.model.records import Records, RequestRecord
@@ -75,9 +75,7 @@ class Service:
             self._note(request.side, path, body, **noted, status=200)
             text = SESSION_TITLE if request.side == "title" else "."
             stop = "end_turn" if request.side == "title" else "max_tokens"
-            reply = plain_reply(
-                text, model=request.model, size=request.size, reply_id=reply_id, stop_reason=stop
-            )
+            reply = plain_reply(text, model=request.model, size=request.size, reply_id=reply_id, stop_reason=stop)
             await send(api, wire, request, Plan(reply, 0, 0, 0), request_id)
             return
         asked = self._matcher.find(request.said, request.model, may_judge=request.may_judge)
@@ -87,9 +85,7 @@ class Service:
             await refuse(api, wire, self._unmatched(asked.query), request_id)
             return
         fault = self._planner.take_fault(asked)
-        plan = self._planner.plan(
-            asked, request, reply_id, faulted=fault is not None and fault.kind != "slow_stream"
-        )
+        plan = self._planner.plan(asked, request, reply_id, faulted=fault is not None and fault.kind != "slow_stream")
         noted |= {
             "entry": None if asked.kind == "default" else asked.index,
             "conversation": plan.conversation,
@@ -227,6 +223,8 @@ def build_app(service: Service) -> ASGIApp:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         # Starlette wraps send; a drop needs the server's own.
         scope[RAW_SEND] = send
+        if scope["type"] == "http":
+            send_at_once(send)
         await starlette(scope, receive, send)
 
     return app

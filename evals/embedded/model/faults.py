@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,27 @@ from evals.embedded.model.script import Fault
 
 #: Scope key under which the application keeps the server's own ``send`` (see `Wire.drop`).
 RAW_SEND = "twogate.raw_send"
+
+
+def transport_of(send: Send | None) -> asyncio.Transport | None:
+    """The transport under a server's ``send``; None for a server that does not show it.
+
+    ASGI has no way to it. uvicorn's ``send`` is a method of the object that holds the transport.
+    """
+    transport: asyncio.Transport | None = getattr(getattr(send, "__self__", None), "transport", None)
+    return transport
+
+
+def send_at_once(send: Send) -> None:
+    """Turn Nagle's algorithm off for a connection.
+
+    asyncio does so only for sockets made with an explicit protocol number. Without it an answer's body waits for the
+    client's acknowledgement of its head: 45 ms a request where 1 ms was measured otherwise.
+    """
+    transport = transport_of(send)
+    sock = transport.get_extra_info("socket") if transport is not None else None
+    if sock is not None:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +141,9 @@ class Wire:
     async def drop(self) -> None:
         """Close the connection as it is, answered or not.
 
-        ASGI has no message for this. uvicorn's ``send`` is a method of the object that holds the transport, and
-        once the connection is gone uvicorn takes an unfinished answer in silence.
+        Once the connection is gone, uvicorn takes an unfinished answer in silence.
         """
-        raw = self.scope.get(RAW_SEND)
-        transport: asyncio.Transport | None = getattr(getattr(raw, "__self__", None), "transport", None)
+        transport = transport_of(self.scope.get(RAW_SEND))
         if transport is None:
             raise RuntimeError("a scripted drop needs uvicorn's own transport, and this server has none")
         transport.close()
