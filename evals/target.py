@@ -185,7 +185,12 @@ class Target:
         """How to start all of them for an item with these families of tools."""
         return tuple(server.launch(tools) for server in self.servers)
 
+    def secret_values(self) -> list[str]:
+        """What its servers get from variables by environment and headers."""
+        return [value for server in self.servers for value in server.secret_values()]
+
     def describe(self) -> str:
+        """The names of the servers under test."""
         return ", ".join(server.name for server in self.under_test)
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from evals.gate import DEFAULT_THRESHOLD, GateResult
-from evals.items import Gate, Item
+from evals.items import Gate
 from evals.recording.scores import Recorded
 from evals.runs.trial import TrialResult
 
@@ -56,7 +56,8 @@ class RunRecord(BaseModel):
     run: str
     started_at: datetime
     command: tuple[str, ...]
-    gate: Gate
+    gate: str
+    """`pr`, `merge` or `qa`."""
     dataset: str
     items: tuple[str, ...]
     iterations: int
@@ -85,7 +86,7 @@ class RunSummary(BaseModel):
 
     version: Literal[1] = 1
     run: str
-    gate: Gate
+    gate: str
     dataset: str
     passed: int
     failed: int
@@ -129,7 +130,7 @@ class RunOutcome:
         return self.summary.met
 
 
-def never_completed(items: Sequence[Item], iterations: int, results: Sequence[TrialResult]) -> list[TrialNote]:
+def never_completed(items: Sequence[str], iterations: int, results: Sequence[TrialResult]) -> list[TrialNote]:
     """The trials without a verdict: those that ended in an error, and those that were never run."""
     notes = [
         TrialNote(item=result.item, iteration=result.iteration, reason=result.reason, trace_id=result.trace_id)
@@ -138,17 +139,16 @@ def never_completed(items: Sequence[Item], iterations: int, results: Sequence[Tr
     ]
     done = {(result.item, result.iteration) for result in results}
     notes += [
-        TrialNote(item=item.id, iteration=iteration, reason="not run")
+        TrialNote(item=item, iteration=iteration, reason="not run")
         for item in items
         for iteration in range(1, iterations + 1)
-        if (item.id, iteration) not in done
+        if (item, iteration) not in done
     ]
     return sorted(notes, key=lambda note: (note.item, note.iteration))
 
 
 def summarise(
     record: RunRecord,
-    items: Sequence[Item],
     results: Sequence[TrialResult],
     *,
     gate_result: GateResult,
@@ -161,7 +161,7 @@ def summarise(
 ) -> RunSummary:
     """Fold the journal's trials into a summary."""
     counts = Counter(result.outcome for result in results)
-    missing = never_completed(items, record.iterations, results)
+    missing = never_completed(record.items, record.iterations, results)
     conversations = [result.conversation for result in results if result.conversation is not None]
     tokens = [one.usage.total_tokens for one in conversations if one.usage is not None]
     costs = [one.cost_usd for one in conversations if one.cost_usd is not None]

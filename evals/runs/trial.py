@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict
 
 from evals.agents import AgentError
 from evals.conversation import Conversation
-from evals.items import Item, Kind
 from evals.scoring import Score
 
 Outcome = Literal["passed", "failed", "error", "not_run"]
+TrialKind = Literal["tool-call", "agent", "qa"]
 
 
 class TrialResult(BaseModel):
@@ -28,7 +28,7 @@ class TrialResult(BaseModel):
     item: str
     iteration: int
     """1 for the first trial of the item."""
-    kind: Kind
+    kind: TrialKind
     category: str
     outcome: Outcome
     reason: str
@@ -62,13 +62,19 @@ class Measured:
     verdict: Verdict
 
 
-Measure = Callable[[Item], Awaitable[Measured]]
-"""Have an item answered and scored; raises AgentError when it could not be measured."""
+@dataclass(frozen=True)
+class Case:
+    """What a trial is a trial of, with the way to measure it."""
+
+    id: str
+    kind: TrialKind
+    category: str
+    measure: Callable[[], Awaitable[Measured]]
+    """Have it answered and scored once; raises AgentError when it could not be measured."""
 
 
 async def run_trial(
-    item: Item,
-    measure: Measure,
+    case: Case,
     *,
     run: str,
     iteration: int,
@@ -86,7 +92,7 @@ async def run_trial(
     outcome: Outcome = "error"
     try:
         async with asyncio.timeout(time_limit):
-            measured = await measure(item)
+            measured = await case.measure()
         conversation = measured.conversation
         outcome = "passed" if measured.verdict.passed else "failed"
         reason = measured.verdict.reason
@@ -102,10 +108,10 @@ async def run_trial(
         scores = (*scores, Score(name="total_tokens", value=float(conversation.usage.total_tokens)))
     return TrialResult(
         run=run,
-        item=item.id,
+        item=case.id,
         iteration=iteration,
-        kind=item.kind,
-        category=item.metadata.category,
+        kind=case.kind,
+        category=case.category,
         outcome=outcome,
         reason=" ".join(reason.split()),
         scores=scores,

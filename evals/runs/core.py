@@ -1,0 +1,218 @@
+"""The part of a run that spends: from the run's folder to its verdict. The same for every kind of case."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+from evals.gate import DEFAULT_THRESHOLD, GateResult
+from evals.recording.client import Recorder, log_to
+from evals.recording.experiment import experiment_id, experiment_url, project_id, run_experiment
+from evals.recording.scores import PlacedScore, read_back, write_score
+from evals.recording.trace import record_conversation
+from evals.redact import Redactor
+from evals.runs.journal import RUN_FILE, SUMMARY_FILE, Journal, create_run_folder, write_json
+from evals.runs.models import DEFAULT_CONCURRENCY, RunOutcome, RunRecord, summarise
+from evals.runs.output import task_output
+from evals.runs.trial import Case, TrialResult, run_trial
+from evals.scoring import Score
+
+
+class Reporter(Protocol):
+    """What shows a run to people while it goes on."""
+
+    def note(self, line: str) -> None:
+        """A line of its own: a step, a warning."""
+
+    def started(self, record: RunRecord) -> None: ...
+
+    def trial_finished(self, result: TrialResult) -> None: ...
+
+    def finished(self, outcome: RunOutcome) -> None: ...
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What to run and how it is recorded."""
+
+    name: str
+    """The run's name; a number is added when a folder of that name is there."""
+    gate: str
+    dataset: str
+    dataset_id: str | None
+    """The Langfuse dataset's id; None for cases that live in a file."""
+    cases: Sequence[tuple[Case, Any]]
+    """Each case with its data: the Langfuse SDK's dataset item, or a dict with input and expected_output."""
+    metadata: dict[str, str]
+    agent: str
+    """What answers, the name of its observations."""
+    time_limit: float
+    """Seconds one trial may take."""
+    iterations: int = 1
+    concurrency: int = DEFAULT_CONCURRENCY
+    threshold: Fraction = DEFAULT_THRESHOLD
+    rate_score: str = "pass_rate"
+    """The name of the run's own score: passed over requested."""
+    scripted: bool = False
+    command: tuple[str, ...] = ()
+    summary_json: Path | None = None
+    redactor: Redactor = field(default_factory=lambda: Redactor(()))
+
+    @property
+    def requested(self) -> int:
+        return len(self.cases) * self.iterations
+
+
+def run_plan(plan: RunPlan, recorder: Recorder, reporter: Reporter, state: Path) -> RunOutcome:
+    """Run every trial of a plan, record it, and come to a verdict.
+
+    state: the folder that holds ``runs/``. Blocks; must be called from a thread without a running event loop. An
+    interrupt (Ctrl-C, SIGTERM) ends the trials that run and still reports what is finished.
+    """
+    return _Run(plan, recorder, reporter, state).go()
+
+
+class _Run:
+    def __init__(self, plan: RunPlan, recorder: Recorder, reporter: Reporter, state: Path) -> None:
+        self._plan = plan
+        self._recorder = recorder
+        self._reporter = reporter
+        # The Langfuse SDK hands back the data object alone.
+        self._case_of = {id(data): case for case, data in plan.cases}
+        self._iterations_started: dict[str, int] = {}
+        self._results: list[TrialResult] = []
+        self._placed: list[PlacedScore] = []
+        self._project = project_id(recorder)
+        self._folder = create_run_folder(state / "runs", plan.name)
+        run = self._folder.name
+        self._record = RunRecord(
+            run=run,
+            started_at=datetime.now(UTC),
+            command=tuple(map(plan.redactor.text, plan.command)),
+            gate=plan.gate,
+            dataset=plan.dataset,
+            items=tuple(case.id for case, _ in plan.cases),
+            iterations=plan.iterations,
+            requested=plan.requested,
+            threshold=str(plan.threshold),
+            experiment_id=experiment_id(self._project, plan.dataset_id or plan.dataset, run),
+            metadata=plan.metadata,
+        )
+
+    def go(self) -> RunOutcome:
+        write_json(self._folder / RUN_FILE, self._record)
+        self._reporter.started(self._record)
+        interrupted = False
+        plan = self._plan
+        # Whole rounds: a run that is cut short has tried every item about as often.
+        data = [data for _ in range(plan.iterations) for _, data in plan.cases]
+        with log_to(self._folder / "langfuse.log"):
+            with Journal(self._folder) as journal, _terminate_as_interrupt():
+                try:
+                    run_experiment(
+                        self._recorder,
+                        run=self._record.run,
+                        experiment=self._record.experiment_id,
+                        data=data,
+                        task=lambda one: self._trial(self._case_of[id(one)], journal),
+                        concurrency=plan.concurrency,
+                        metadata=plan.metadata,
+                        description=f"twogate {plan.gate} on {plan.dataset}",
+                    )
+                except KeyboardInterrupt:
+                    interrupted = True
+            return self._finish(interrupted)
+
+    async def _trial(self, case: Case, journal: Journal) -> Any:
+        iteration = self._iterations_started[case.id] = self._iterations_started.get(case.id, 0) + 1
+        client = self._recorder.client
+        result = self._plan.redactor.model(
+            await run_trial(
+                case,
+                run=self._record.run,
+                iteration=iteration,
+                time_limit=self._plan.time_limit,
+                trace_id=client.get_current_trace_id(),
+                observation_id=client.get_current_observation_id(),
+            )
+        )
+        journal.append(result)
+        self._results.append(result)
+        self._write_trace(result)
+        self._reporter.trial_finished(result)
+        return task_output(result)
+
+    def _write_trace(self, result: TrialResult) -> None:
+        """Langfuse never changes an outcome: the journal has the trial, the read-back tells what is missing."""
+        try:
+            error = result.reason if result.outcome == "error" else None
+            if result.conversation is not None:
+                record_conversation(self._recorder, result.conversation, agent=self._plan.agent, error=error)
+            if error is not None:
+                self._recorder.client.update_current_span(level="ERROR", status_message=error)
+            for score in result.scores:
+                self._place(PlacedScore(score, trace_id=result.trace_id, observation_id=result.observation_id))
+        except Exception as error_:
+            self._reporter.note(f"warning: {result.item}: not recorded in Langfuse: {error_}")
+
+    def _place(self, placed: PlacedScore) -> None:
+        self._placed.append(placed)
+        write_score(self._recorder, placed)
+
+    def _finish(self, interrupted: bool) -> RunOutcome:
+        plan, record = self._plan, self._record
+        passed = sum(result.outcome == "passed" for result in self._results)
+        gate_result = GateResult(passed, plan.requested, plan.threshold)
+        rate = Score(name=plan.rate_score, value=float(gate_result.pass_rate), comment=gate_result.line())
+        self._place(PlacedScore(rate, experiment_id=record.experiment_id))
+        self._recorder.flush()
+        recorded = read_back(
+            self._recorder,
+            experiment_id=record.experiment_id,
+            since=record.started_at,
+            trace_ids=[result.trace_id for result in self._results if result.trace_id],
+            scores=self._placed,
+        )
+        embedded = self._recorder.server.embedded
+        summary = summarise(
+            record,
+            self._results,
+            gate_result=gate_result,
+            recorded=recorded,
+            ended_at=datetime.now(UTC),
+            url=None if embedded else experiment_url(self._recorder, self._project, record.experiment_id),
+            scripted=plan.scripted,
+            embedded=embedded,
+            interrupted=interrupted,
+        )
+        write_json(self._folder / SUMMARY_FILE, summary)
+        if plan.summary_json is not None:
+            write_json(plan.summary_json, summary)
+        outcome = RunOutcome(folder=self._folder, summary=summary, recorded=recorded)
+        self._reporter.finished(outcome)
+        return outcome
+
+
+@contextmanager
+def _terminate_as_interrupt() -> Iterator[None]:
+    """CI cancels a job by SIGTERM: treat it like Ctrl-C, so that what is finished is still reported."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
