@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -136,3 +137,10 @@ def test_a_files_delays_hold_for_its_entries_that_do_not_say_otherwise(tmp_path:
 
 def test_not_an_object_is_one_plain_line() -> None:
     assert len(problems([])) == 1
+
+
+def test_the_documented_example_is_a_valid_script() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "scripted-model.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```json\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    scripts = [parse_script(json.loads(block)) for block in blocks]
+    assert [(len(script.agent), len(script.judge)) for script in scripts] == [(2, 3)]
