@@ -41,7 +41,9 @@ _ITEM_COLUMNS: Columns = {
 
 # Name, description, metadata and dataset are those of the span that started last.
 _EXPERIMENTS = """
-WITH spans AS (SELECT * FROM observations WHERE experiment_id <> '' AND {where}),
+WITH spans AS (SELECT trace_id, id, start_ms, end_ms, experiment_id, experiment_name, experiment_description,
+    experiment_metadata, experiment_dataset_id, experiment_item_root_id
+    FROM observations WHERE experiment_id <> '' AND {where}),
 ranked AS (SELECT *, row_number() OVER (
     PARTITION BY experiment_id ORDER BY start_ms DESC, trace_id DESC, id DESC) AS rank FROM spans),
 totals AS (SELECT experiment_id, min(start_ms) AS first_ms, max(end_ms) AS last_ms,

@@ -25,6 +25,7 @@ _MAX_INGESTION_VERSION = 4
 _CURSOR = ("lastStartTimeTo", "lastTraceId", "lastId")
 
 _COLUMNS = tuple(each.name for each in dataclasses.fields(Observation))
+_IO = ("input", "output", "expected_output")
 _INSERT = f"INSERT OR REPLACE INTO observations ({', '.join(_COLUMNS)}) VALUES ({filters.marks(_COLUMNS)})"  # noqa: S608
 
 _LATENCY = "((end_ms - start_ms) / 1000.0)"
@@ -73,11 +74,15 @@ FILTER_COLUMNS = {
 
 @dataclass(frozen=True)
 class ObservationQuery:
-    """Which observations to list, newest first; `after` is where the last page ended (ms, trace, id)."""
+    """Which observations to list, newest first; `after` is where the last page ended (ms, trace, id).
+
+    Inputs and outputs, which may be large, are read `with_io` only.
+    """
 
     conditions: Conditions = field(default_factory=Conditions)
     limit: int = 50
     after: tuple[int, str, str] | None = None
+    with_io: bool = False
 
 
 class ObservationStore:
@@ -94,13 +99,14 @@ class ObservationStore:
 
     def page(self, query: ObservationQuery) -> tuple[list[Row], bool]:
         """A page of rows, and whether more follow."""
+        columns = [name for name in _COLUMNS if query.with_io or name not in _IO]
         where = query.conditions.where()
         parameters = list(query.conditions.parameters)
         if query.after is not None:
             where += " AND (start_ms, trace_id, id) < (?, ?, ?)"
             parameters += query.after
         rows = self._database.rows(
-            f"SELECT * FROM observations WHERE {where}"  # noqa: S608
+            f"SELECT {', '.join(columns)} FROM observations WHERE {where}"  # noqa: S608
             " ORDER BY start_ms DESC, trace_id DESC, id DESC LIMIT ?",
             [*parameters, query.limit + 1],
         )
@@ -168,7 +174,7 @@ class ObservationRoutes:
         authenticate(request, self._settings)
         reader = QueryReader(request.query_params)
         groups = _groups(reader)
-        query = _query(reader)
+        query = _query(reader, with_io="io" in groups)
         expanded = set(reader.texts("expandMetadata"))
         rows, more = self._store.page(query)
         data = [_answer(row, groups, expanded, self._settings.project.id) for row in rows]
@@ -194,7 +200,7 @@ def _groups(reader: QueryReader) -> set[str]:
     return set(named) if named else {"core", "basic"}
 
 
-def _query(reader: QueryReader) -> ObservationQuery:
+def _query(reader: QueryReader, *, with_io: bool) -> ObservationQuery:
     limit = reader.integer("limit", 50, minimum=0, maximum=1000)
     texts = {column: reader.text(column) for column in ("traceId", "name", "userId", "sessionId", "version")}
     texts["type"] = reader.option("type", OBSERVATION_TYPES)
@@ -234,7 +240,7 @@ def _query(reader: QueryReader) -> ObservationQuery:
         if end is not None:
             found.add("start_ms < ?", end)
     filters.apply(conditions, FILTER_COLUMNS, found)
-    return ObservationQuery(found, limit, _after(cursor))
+    return ObservationQuery(found, limit, _after(cursor), with_io)
 
 
 def _check_io_filters(conditions: Sequence[dict[str, Any]]) -> None:

@@ -65,7 +65,7 @@ class PageRoutes:
         trace_id = segment(request, "trace")
         conditions = Conditions()
         conditions.add("trace_id = ?", trace_id)
-        rows, _ = self._observations.page(ObservationQuery(conditions, _SHOWN))
+        rows, _ = self._observations.page(ObservationQuery(conditions, _SHOWN, with_io=True))
         return _page(
             f"Trace {trace_id}",
             ("start", "type", "name", "level", "status", "input", "output"),

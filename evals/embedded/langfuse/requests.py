@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
+import sqlite3
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, unquote
@@ -55,6 +56,10 @@ class Endpoint:
             response = await handler(request)
         except errors.ApiError as error:
             response = error.response
+        except sqlite3.Error as error:
+            # A full disk, or another process that keeps the file locked: clients send it again after a 503.
+            message = f"The store cannot be used right now: {error}"
+            response = errors.JsonResponse({"message": message, "error": "ServiceUnavailableError"}, 503)
         await response(scope, receive, send)
 
 
