@@ -24,6 +24,10 @@ PYTHON_VARIABLE = "TWOGATE_PYTHON"
 """``${TWOGATE_PYTHON}`` stands for the interpreter Twogate itself runs on."""
 
 DEFAULT_CONNECT_TIMEOUT = 30.0
+DEFAULT_FAIL_MESSAGE = (
+    "[internal-error] The service could not complete the request. Trying the same call again will not help. "
+    "If this is unexpected, report the problem to the service's support with the name of the tool and the time."
+)
 _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -51,6 +55,8 @@ class ServerConfig(BaseModel):
     """Seconds the server may take to connect."""
     tool_timeout: Annotated[float, Field(gt=0, strict=False)] | None = None
     """Seconds one tool call may take; the run's --tool-timeout when absent."""
+    fail_message: Annotated[str, Field(min_length=1)] = DEFAULT_FAIL_MESSAGE
+    """What a call of an item's `failTools` is answered with: written to read like this server's own failure."""
 
     @model_validator(mode="before")
     @classmethod

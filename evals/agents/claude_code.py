@@ -111,8 +111,8 @@ class ClaudeCode:
             MARK: mark,
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
-            # Its shell and its servers do not get the key it talks to the model with.
-            "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB": "1",
+            # A trial ends when the agent does: no subagent or shell may go on behind its last answer.
+            "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
             "MCP_TIMEOUT": _milliseconds(longest),
             "MCP_CONNECT_TIMEOUT_MS": _milliseconds(longest),
             "MCP_TOOL_TIMEOUT": _milliseconds(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evals.agents import AgentError
 from evals.agents.claude_code import ClaudeCode
-from evals.agents.folding import Folder
+from evals.agents.folding import Folder, check_ending
 from evals.agents.hooks import DenyAll
 from evals.conversation import Conversation
 from evals.items import Item
@@ -41,16 +41,3 @@ async def first_call(agent: ClaudeCode, item: Item) -> Conversation:
             return conversation
         check_ending(folder, conversation)
         return conversation
-
-
-def check_ending(folder: Folder, conversation: Conversation) -> None:
-    """Raise AgentError unless the session ended by an answer or by the limit of turns."""
-    result = folder.result
-    if result is None:
-        raise AgentError("Claude Code ended without a result", conversation)
-    if folder.api_error is not None or result.is_error or result.subtype not in ("success", "error_max_turns"):
-        if result.subtype == "error_max_turns":
-            return
-        status = f" {result.api_error_status}" if result.api_error_status else ""
-        said = folder.api_error or "; ".join(result.errors or []) or result.result or result.subtype
-        raise AgentError(f"the model's API failed{status}: {said}", conversation)

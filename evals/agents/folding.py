@@ -18,6 +18,7 @@ from claude_agent_sdk import (
     UserMessage,
 )
 
+from evals.agents import AgentError
 from evals.conversation import Conversation, ConversationBuilder, ToolCall, Usage
 
 
@@ -97,6 +98,23 @@ class Folder:
             cost_usd=result.total_cost_usd if result is not None else None,
             stop=result.subtype if result is not None else None,
         )
+
+
+TURN_LIMIT = "error_max_turns"
+"""How a conversation that ran into its limit of turns ended (`Conversation.stop`)."""
+
+
+def check_ending(folder: Folder, conversation: Conversation) -> None:
+    """Raise AgentError unless the session ended by an answer or by the limit of turns."""
+    result = folder.result
+    if result is None:
+        raise AgentError("Claude Code ended without a result", conversation)
+    if result.subtype == TURN_LIMIT:
+        return
+    if folder.api_error is not None or result.is_error or result.subtype != "success":
+        status = f" {result.api_error_status}" if result.api_error_status else ""
+        said = folder.api_error or "; ".join(result.errors or []) or result.result or result.subtype
+        raise AgentError(f"the model's API failed{status}: {said}", conversation)
 
 
 def result_text(content: str | list[dict[str, Any]] | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from claude_agent_sdk import HookMatcher
@@ -40,3 +41,31 @@ class DenyAll:
     def matchers(self) -> list[HookMatcher]:
         # on_failure: a hook that fails must not let the call through.
         return [HookMatcher(matcher=None, hooks=[self], on_failure="block")]
+
+
+class FailTools:
+    """Refuses the calls of some tools before they reach their server, in words that read like the server's failure.
+
+    tools: names as the servers give them. messages: by server under test, what its failures say.
+    """
+
+    def __init__(self, tools: Collection[str], messages: Mapping[str, str]) -> None:
+        self.denied: set[str] = set()
+        self._messages = {f"mcp__{server}__{tool}": message for server, message in messages.items() for tool in tools}
+
+    async def __call__(self, hook_input: Any, tool_use_id: str | None, context: Any) -> Any:
+        message = self._messages.get(str(hook_input.get("tool_name")))
+        if message is None:
+            return {}
+        if tool_use_id:
+            self.denied.add(tool_use_id)
+        return {
+            "hookSpecificOutput": {
+                "hookEventName": "PreToolUse",
+                "permissionDecision": "deny",
+                "permissionDecisionReason": message,
+            },
+        }
+
+    def matchers(self) -> list[HookMatcher]:
+        return [HookMatcher(matcher=None, hooks=[self], on_failure="block")] if self._messages else []

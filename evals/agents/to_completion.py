@@ -1,0 +1,35 @@
+"""Agent mode: the agent works until it is done, tools execute."""
+
+from __future__ import annotations
+
+from evals.agents.claude_code import ClaudeCode
+from evals.agents.folding import Folder, check_ending
+from evals.agents.hooks import FailTools
+from evals.conversation import Conversation
+from evals.items import DEFAULT_MAX_TURNS, Item
+
+
+async def to_completion(agent: ClaudeCode, item: Item) -> Conversation:
+    """The whole conversation about an item, with a fresh Claude Code and fresh servers.
+
+    Running into the limit of turns is an ending like another: what was done until then is judged.
+
+    Raises AgentError on any other unsuccessful end.
+    """
+    metadata = item.metadata
+    fail = FailTools(
+        metadata.fail_tools or (), {server.name: server.config.fail_message for server in agent.target.under_test}
+    )
+    async with agent.session(
+        item,
+        hooks=fail.matchers(),
+        permission_mode="bypassPermissions",
+        max_turns=metadata.max_turns or DEFAULT_MAX_TURNS,
+    ) as client:
+        folder = Folder(item.query, tuple(server.name for server in agent.target.servers), fail.denied)
+        await client.query(item.query)
+        async for message in client.receive_response():
+            folder.add(message)
+        conversation = folder.conversation()
+        check_ending(folder, conversation)
+        return conversation
