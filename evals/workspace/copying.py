@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -18,6 +19,8 @@ MAX_COPY_BYTES: Final = 2 * 1024**3
 
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+# What opening or reading a link answers when the entry is no longer of the kind it was.
+_CHANGED: Final = frozenset({errno.EINVAL, errno.ELOOP, errno.ENXIO, errno.ENOTDIR})
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,9 @@ def copy_workspace(workspace: SafeWorkspace, destination: Path) -> tuple[Skipped
         except PermissionError:
             skipped.append(Skipped(entry.path, "permission denied"))
         except OSError as error:
+            if error.errno in _CHANGED:
+                skipped.append(Skipped(entry.path, "was replaced by something else while it was copied"))
+                continue
             raise TwogateError(f"{shown(entry.path)}: cannot be copied: {error.strerror}") from None
     # Deepest first, and only now: a folder that may not be written to must be filled before.
     for folder, mode in reversed(folders):
