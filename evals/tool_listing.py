@@ -6,7 +6,7 @@ import asyncio
 import tempfile
 from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TextIO, cast
 
 import anyio
@@ -36,11 +36,18 @@ class ToolList:
     """The tools of every launch the items need."""
 
     by_launch: dict[Launch, tuple[Tool, ...]]
+    failed: dict[Launch, str] = field(default_factory=dict)
+    """The launches that did not connect, with the cause."""
+
+    def failure(self, target: Target, tools: Sequence[str] | None = None) -> str | None:
+        """Why an item with these families cannot be tried: the causes of the servers that did not connect."""
+        causes = [self.failed[launch] for launch in target.launches(tools) if launch in self.failed]
+        return "; ".join(causes) or None
 
     def of(self, target: Target, tools: Sequence[str] | None = None, *, under_test: bool = True) -> tuple[Tool, ...]:
         """The tools an item with these families sees on the servers under test (or on all)."""
         servers = target.under_test if under_test else target.servers
-        return tuple(tool for server in servers for tool in self.by_launch[server.launch(tools)])
+        return tuple(tool for server in servers for tool in self.by_launch.get(server.launch(tools), ()))
 
 
 @asynccontextmanager
@@ -95,21 +102,19 @@ async def list_tools(launch: Launch) -> tuple[Tool, ...]:
 
 
 async def list_all(target: Target, families: Iterable[Sequence[str] | None]) -> ToolList:
-    """Connect once for each distinct launch of these families. Raises TwogateError naming every server that fails."""
+    """Connect once for each distinct launch of these families; what does not connect is noted with its cause."""
     launches = list(dict.fromkeys(launch for tools in families for launch in target.launches(tools)))
     results = await asyncio.gather(*(list_tools(launch) for launch in launches), return_exceptions=True)
-    problems: list[str] = []
+    failed: dict[Launch, str] = {}
     found: dict[Launch, tuple[Tool, ...]] = {}
     for launch, result in zip(launches, results, strict=True):
         if isinstance(result, TwogateError):
-            problems += result.lines
+            failed[launch] = "; ".join(result.lines)
         elif isinstance(result, BaseException):
             raise result
         else:
             found[launch] = result
-    if problems:
-        raise TwogateError(problems)
-    return ToolList(found)
+    return ToolList(found, failed)
 
 
 @dataclass(frozen=True)
@@ -123,8 +128,9 @@ class Preflight:
 async def preflight(target: Target, items: Sequence[Item], builtin_tools: Collection[str]) -> Preflight:
     """Check the items against the live target before any model is called.
 
-    Raises TwogateError when an item's `tools` cannot reach any server, when a server does not connect, or when none of
-    an item's expected tools exists: then the case is wrong, not the model. Some missing is a warning.
+    Raises TwogateError when an item's `tools` cannot reach any server, or when none of an item's expected tools exists:
+    then the case is wrong, not the model. Some missing is a warning. The items of a server that does not connect are
+    left to the run, which reports them as never completed.
     """
     families = list(dict.fromkeys(item.metadata.tools for item in items))
     unreachable = [
@@ -139,6 +145,8 @@ async def preflight(target: Target, items: Sequence[Item], builtin_tools: Collec
     problems: list[str] = []
     warnings: list[str] = []
     for item in items:
+        if listed.failure(target, item.metadata.tools) is not None:
+            continue
         there = {tool.name for tool in listed.of(target, item.metadata.tools)}
         known = there if item.metadata.mcp_tools_only else there | set(builtin_tools)
         missing = [name for name in item.expected_tools if name not in known]

@@ -78,6 +78,9 @@ class ClaudeCode:
 
         Raises AgentError when Claude Code or a server does not come up.
         """
+        failure = self.tools.failure(self.target, item.metadata.tools)
+        if failure is not None:
+            raise AgentError(failure)
         mark = uuid.uuid4().hex
         stderr: list[str] = []
         with tempfile.TemporaryDirectory(prefix="twogate-", ignore_cleanup_errors=True) as folder:

@@ -58,6 +58,9 @@ _OPTIONS = [
     click.option("--subscription", is_flag=True, help="Use the local Claude login instead of ANTHROPIC_API_KEY."),
     click.option("--embedded", is_flag=True, help="Record into the embedded store, whatever LANGFUSE_* say."),
     click.option("--target", type=_FILE, help="The target's file.  [default: twogate.toml, else .mcp.json]"),
+    click.option(
+        "--claude-code", type=click.Path(path_type=Path, exists=True), help="Another Claude Code than the bundled one."
+    ),
     click.option("--json", "summary_json", type=_FILE, metavar="PATH", help="Also write the summary as JSON."),
 ]
 

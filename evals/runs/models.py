@@ -42,6 +42,7 @@ class RunRequest:
     script: Path | None = None
     """The script of a scripted model; None: the real one."""
     target: Path | None = None
+    claude_code: Path | None = None
     summary_json: Path | None = None
     command: tuple[str, ...] = ()
     """The command line, for the record."""

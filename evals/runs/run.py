@@ -47,6 +47,7 @@ def execute(request: RunRequest, settings: Settings, reporter: Reporter) -> RunO
             subscription=request.subscription,
             mcp_tools_only=request.mcp_tools_only,
             tool_timeout=request.tool_timeout,
+            cli_path=request.claude_code,
         )
         by_id = {item.id: item for item in dataset.items}
         branch = git_branch(settings.root, settings.variables)
