@@ -150,7 +150,7 @@ class _Streams:
             return
         kept = self._kept[key.data]
         self._total[key.data] += len(chunk)
-        kept += chunk[: max(0, self._limit - len(kept))]
+        kept += chunk if key.data == "outcome" else chunk[: max(0, self._limit - len(kept))]
 
     def captured(self, name: str) -> Captured:
         """What one stream wrote."""
