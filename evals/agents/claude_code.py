@@ -48,6 +48,14 @@ BUILTIN_TOOLS = frozenset(
 )
 
 
+def _start_slots() -> asyncio.Semaphore:
+    """As many as there are processors: starting Claude Code and its servers is work for the processor alone.
+
+    Eight at once on two cores made each so slow that a server ran into its time-out, which is nobody's failure.
+    """
+    return asyncio.Semaphore(max(2, os.cpu_count() or 2))
+
+
 @dataclass(frozen=True)
 class ClaudeCode:
     """How Claude Code is run: which model, against which target, with which credentials."""
@@ -64,6 +72,8 @@ class ClaudeCode:
     """Seconds one call of a tool may take."""
     cli_path: Path | None = None
     """Another Claude Code than the bundled one."""
+    starting: asyncio.Semaphore = field(default_factory=_start_slots, repr=False, compare=False)
+    """Sessions that may start at the same time; those that wait for a model are not counted."""
 
     @asynccontextmanager
     async def session(
@@ -91,8 +101,9 @@ class ClaudeCode:
             options.stderr = stderr.append
             client = ClaudeSDKClient(options)
             try:
-                await client.connect()
-                await self._wait_for_servers(client, item)
+                async with self.starting:
+                    await client.connect()
+                    await self._wait_for_servers(client, item)
                 yield client
             except AgentError:
                 raise
