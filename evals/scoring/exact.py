@@ -90,7 +90,7 @@ _GROUPED = re.compile(r"[-+]?\d{1,3}(?:([,.'’ \u00a0\u202f])\d{3})(?:\1\d{3})*
 
 
 def _plain_numbers(text: str) -> str:
-    """Each number without thousands separators, needless zeros, plus sign and currency; a comma as decimal point too."""
+    """Each number without thousands separators, needless zeros, plus sign and currency, with a decimal point."""
     text = "".join(char for char in text if unicodedata.category(char) != "Sc").strip()
     return _NUMBER.sub(lambda match: _plain_number(match[0]), text)
 

@@ -1,0 +1,1 @@
+"""Question-and-answer evaluation of an MCP server, from an XML file."""
