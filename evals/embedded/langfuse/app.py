@@ -35,7 +35,6 @@ _UNAVAILABLE = (
     "/api/public/spans",
     "/api/public/generations",
     "/api/public/events",
-    "/api/public/scores/{id}",
     "/api/public/v2/scores",
     "/api/public/v2/scores/{id}",
     "/api/public/sessions",

@@ -13,7 +13,7 @@ from evals.embedded.langfuse import cursors, errors, jsonvalues, scores, times, 
 from evals.embedded.langfuse.database import Row
 from evals.embedded.langfuse.errors import Issue, JsonResponse
 from evals.embedded.langfuse.filters import Conditions
-from evals.embedded.langfuse.requests import Endpoint, authenticate, credentials_problem, read_json
+from evals.embedded.langfuse.requests import Endpoint, authenticate, credentials_problem, read_json, segment
 from evals.embedded.langfuse.score_store import ScoreStore
 from evals.embedded.langfuse.scores import DATA_TYPES, Score, parse_score
 from evals.embedded.langfuse.settings import StoreSettings
@@ -63,6 +63,7 @@ class ScoreRoutes:
             Route(path, Endpoint(self._settings, methods))
             for path, methods in (
                 ("/api/public/scores", {"GET": self.no_longer, "POST": self.create}),
+                ("/api/public/scores/{id}", {"GET": self.no_longer, "DELETE": self.delete}),
                 ("/api/public/v3/scores", {"GET": self.list_scores}),
                 ("/api/public/ingestion", {"POST": self.ingest}),
             )
@@ -103,6 +104,12 @@ class ScoreRoutes:
         if not refused:
             return JsonResponse({"message": "Accepted"}, 202)
         return JsonResponse({"accepted": len(accepted), "rejected": len(refused), "errors": refused}, 207)
+
+    async def delete(self, request: Request) -> Response:
+        """DELETE one score: 204, also when there is none (this answer follows the SDK; it was not recorded)."""
+        authenticate(request, self._settings)
+        self._store.delete(segment(request, "id"))
+        return Response(status_code=204)
 
     async def ingest(self, request: Request) -> Response:
         """POST: a batch of events, of which scores and SDK logs are taken; the answer is 207 by event."""

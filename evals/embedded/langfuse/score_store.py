@@ -66,6 +66,11 @@ class ScoreStore:
             database.execute_many(_UPSERT, rows)
         return ids
 
+    def delete(self, score_id: str) -> None:
+        """Delete a score, if there is one of that id."""
+        with self._database.write() as database:
+            database.execute("DELETE FROM scores WHERE id = ?", (score_id,))
+
     def page(self, conditions: Conditions, limit: int, after: tuple[int, str] | None = None) -> tuple[list[Row], bool]:
         """A page of scores, newest first, and whether more follow. `after`: timestamp (ms) and id."""
         where = conditions.where()

@@ -15,6 +15,8 @@ from evals.embedded.langfuse import EmbeddedStore
 from evals.embedded.langfuse.requests import BODY_LIMIT
 from evals.errors import TwogateError
 
+pytest_plugins = ["store_fixtures"]
+
 
 def _item(size: int) -> bytes:
     head, tail = b'{"datasetName": "d", "id": "big", "input": "', b'"}'

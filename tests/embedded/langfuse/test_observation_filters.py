@@ -8,6 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
+pytest_plugins = ["store_fixtures"]
+
 _TRACE = "0" * 31 + "1"
 _SPANS: dict[str, dict[str, Any]] = {
     "a": {

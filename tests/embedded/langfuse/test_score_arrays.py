@@ -11,6 +11,8 @@ from langfuse.api.scores.types.create_score_batch_results import CreateScoreBatc
 
 from evals.embedded.langfuse import EmbeddedStore
 
+pytest_plugins = ["store_fixtures"]
+
 
 def _score(**fields: Any) -> dict[str, Any]:
     return {"traceId": "0" * 31 + "1", "name": "correct", "value": 1, **fields}
@@ -65,6 +67,13 @@ def test_array_can_be_refused_as_the_recorded_server_does(tmp_path: Path) -> Non
         event = {"id": "e", "type": "score-create", "timestamp": "2026-01-01T00:00:00Z", "body": _score(name="two")}
         assert client.post("/api/public/ingestion", json={"batch": [event]}).json()["errors"] == []
         assert _names(client) == ["correct", "two"]
+
+
+def test_deleted_score_is_gone(client: httpx.Client) -> None:
+    client.post("/api/public/scores", json=[_score(id="a/1", name="a"), _score(name="b")])
+    assert client.delete("/api/public/scores/a%2F1").status_code == 204
+    assert client.delete("/api/public/scores/a%2F1").status_code == 204
+    assert _names(client) == ["b"]
 
 
 def test_sdk_logs_are_taken_and_malformed_events_named(client: httpx.Client) -> None:

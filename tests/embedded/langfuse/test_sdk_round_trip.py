@@ -16,6 +16,8 @@ from langfuse.api import DatasetStatus
 from evals.embedded.langfuse import EmbeddedStore
 from evals.embedded.langfuse.experiments import experiment_id
 
+pytest_plugins = ["store_fixtures"]
+
 LONG_AGO = "2020-01-01T00:00:00Z"
 
 
