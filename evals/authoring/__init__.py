@@ -1,0 +1,1 @@
+"""Tools for people who write cases: validate, lint, coverage, push, export, diff, import."""

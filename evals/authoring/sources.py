@@ -1,0 +1,116 @@
+"""Where a dataset's content comes from: a file, or a dataset of the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from evals.authoring.dataset_file import DatasetContent, read_dataset_file
+from evals.authoring.stored import StoredItem
+from evals.errors import TwogateError
+from evals.items import DEFAULT_DATASETS
+from evals.settings import Settings
+
+if TYPE_CHECKING:
+    from evals.recording.dataset_items import DatasetWriter
+
+
+@dataclass(frozen=True)
+class Source:
+    """A dataset and the name people know it by: the file's path, or the dataset's name."""
+
+    label: str
+    content: DatasetContent
+
+
+class ServerAccess:
+    """The server of the settings, reached on first use and let go at the end of the ``with`` block."""
+
+    def __init__(self, settings: Settings, *, embedded: bool = False) -> None:
+        self._settings = settings
+        self._embedded = embedded
+        self._stack = ExitStack()
+        self._writer: DatasetWriter | None = None
+
+    def __enter__(self) -> ServerAccess:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    @property
+    def writer(self) -> DatasetWriter:
+        """Raises TwogateError when the settings name a server by half."""
+        if self._writer is None:
+            from evals.recording.client import open_recorder
+            from evals.recording.dataset_items import DatasetWriter
+            from evals.recording.server import open_server
+
+            server = self._stack.enter_context(open_server(self._settings, embedded=self._embedded))
+            self._writer = DatasetWriter(self._stack.enter_context(open_recorder(server)))
+        return self._writer
+
+
+def dataset_source(access: ServerAccess, name: str) -> Source:
+    """A dataset's active items. Raises TwogateError when there is no such dataset."""
+    found = _dataset(access, name)
+    if found is None:
+        raise TwogateError(
+            f"there is no dataset {name!r} in {access.writer.where}; push a file into it, or name another"
+        )
+    return found
+
+
+def file_source(path: Path, name: str | None = None) -> Source:
+    """A dataset file, as `read_dataset_file` reads it."""
+    return Source(str(path), read_dataset_file(path, name))
+
+
+def sources(access: ServerAccess, files: Sequence[Path], datasets: Sequence[str]) -> list[Source]:
+    """The files and datasets asked for; when none is, the default datasets that exist.
+
+    One dataset beside plain-list files gives them their name. Raises TwogateError with the problems of all.
+    """
+    if not files and not datasets:
+        found = [one for name in DEFAULT_DATASETS.values() if (one := _dataset(access, name)) is not None]
+        if not found:
+            raise TwogateError(
+                f"{access.writer.where} has neither {' nor '.join(DEFAULT_DATASETS.values())}; name a FILE or --dataset"
+            )
+        return found
+    loaded: list[Source] = []
+    problems: list[str] = []
+    asked: list[Callable[[], Source]] = [lambda path=path: file_source(path) for path in files]  # type: ignore[misc]
+    asked += [lambda name=name: dataset_source(access, name) for name in datasets]  # type: ignore[misc]
+    for load in asked:
+        try:
+            loaded.append(load())
+        except TwogateError as error:
+            problems += error.lines
+    if problems:
+        raise TwogateError(problems)
+    return loaded
+
+
+def named_source(access: ServerAccess, name: str) -> Source:
+    """A file or a dataset by one name: a path that exists or ends in .json is a file, all else a dataset."""
+    path = Path(name)
+    if path.is_file() or path.suffix == ".json":
+        return file_source(path)
+    return dataset_source(access, name)
+
+
+def _dataset(access: ServerAccess, name: str) -> Source | None:
+    found = access.writer.dataset(name)
+    if found is None:
+        return None
+    items = tuple(StoredItem.of(record) for record in access.writer.active_items(name))
+    return Source(
+        f"dataset {name}", DatasetContent(name, items, description=found.description, metadata=found.metadata)
+    )
