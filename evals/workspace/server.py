@@ -23,6 +23,7 @@ from pydantic import Field
 from evals import __version__
 from evals.errors import TwogateError
 from evals.workspace.bounded import PatternTimeoutError
+from evals.workspace.command import RunCancelledError
 from evals.workspace.paths import WorkspaceError
 from evals.workspace.results import FileList, FileText, Hit, SearchHits, Verification
 from evals.workspace.safe import SafeWorkspace
@@ -219,6 +220,8 @@ class _Tools:
             report = await self.verifications.run(partial(verify, task, self._workspace, self._options))
         except TwogateError as error:
             raise ToolError("; ".join(error.lines)) from None
+        except RunCancelledError:
+            raise ToolError("The verification was stopped because the server is ending.") from None
         return Verification.of(report)
 
     def _unknown_task(self, task_id: str) -> str:

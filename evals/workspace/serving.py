@@ -7,9 +7,10 @@ import ipaddress
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 from typing import Final
 
 import uvicorn
@@ -159,12 +160,25 @@ def _run_http(server: RepositoryServer, http: Http) -> None:
     )
     sys.stderr.write(f"serving {server.mcp.name} at http://{_bracketed(http.host)}:{port}{MCP_PATH}\n")
     sys.stderr.flush()
-    try:
-        uvicorn.Server(config).run(sockets=[sock])
-    except KeyboardInterrupt:
-        pass
-    finally:
+    listener = _Listener(config)
+
+    def end(*_: object) -> None:
+        # A second signal does not wait for the answers under way.
+        listener.force_exit = listener.should_exit
+        listener.should_exit = True
         server.stop()
+
+    with _on_signal(end):
+        listener.run(sockets=[sock])
+    server.stop()
+
+
+class _Listener(uvicorn.Server):
+    """A server that leaves signals alone: uvicorn would raise them again at its end, before the clean-up is done."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
 
 
 @contextmanager
@@ -178,13 +192,19 @@ def _ends_on_signal(server: RepositoryServer) -> Iterator[None]:
         server.stop()
         os._exit(128 + number)
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    with _on_signal(end):
+        yield
+    server.stop()
+
+
+@contextmanager
+def _on_signal(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        server.stop()
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 def _bracketed(host: str) -> str:
