@@ -140,6 +140,7 @@ class Database:
         """Open or create the file. Raises TwogateError when it cannot be used."""
         self.path = path
         self._lock = threading.RLock()
+        self._open = False
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(
@@ -170,30 +171,31 @@ class Database:
 
         Inside another one it is a part of that.
         """
-        with self._lock:
-            if self._connection.in_transaction:
-                yield self
-                return
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self
-            except BaseException:
-                self._connection.execute("ROLLBACK")
-                raise
-            self._connection.execute("COMMIT")
+        with self._transaction("BEGIN IMMEDIATE"):
+            yield self
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[Database]:
         """Several reads of one state of the store."""
+        with self._transaction("BEGIN"):
+            yield self
+
+    @contextlib.contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
         with self._lock:
-            if self._connection.in_transaction:
-                yield self
+            if self._open:
+                yield
                 return
-            self._connection.execute("BEGIN")
+            self._connection.execute(begin)
+            self._open = True
             try:
-                yield self
-            finally:
+                yield
                 self._connection.execute("COMMIT")
+            finally:
+                self._open = False
+                # After an error, also one of COMMIT itself (a full disk); SQLite may have rolled back already.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
         """Run one statement; the row id of what it inserted."""
@@ -229,8 +231,9 @@ class Database:
             try:
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 break
-            except sqlite3.OperationalError:
-                if time.monotonic() > deadline:
+            except sqlite3.OperationalError as error:
+                busy = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+                if not busy or time.monotonic() > deadline:
                     raise
                 time.sleep(0.02)
         self._connection.execute("PRAGMA synchronous = NORMAL")

@@ -142,13 +142,13 @@ def observation(span: Span, now: int) -> Observation:
         model=found.text("langfuse.observation.model.name", "gen_ai.request.model", "gen_ai.response.model"),
         model_parameters=jsonvalues.dumps(_mapping(_first_json(found, "langfuse.observation.model.parameters"))),
         usage_details=jsonvalues.dumps(usage),
-        input_usage=_sum(usage, "input") or 0,
-        output_usage=_sum(usage, "output") or 0,
-        total_usage=usage.get("total", 0),
+        input_usage=_sum(usage, "input") or 0.0,
+        output_usage=_sum(usage, "output") or 0.0,
+        total_usage=float(usage.get("total", 0)),
         cost_details=jsonvalues.dumps(cost),
         input_cost=_sum(cost, "input"),
         output_cost=_sum(cost, "output"),
-        total_cost=cost.get("total", 0),
+        total_cost=float(cost.get("total", 0)),
         prompt_name=found.text("langfuse.observation.prompt.name"),
         prompt_version=_integer(found.value("langfuse.observation.prompt.version")),
         experiment_id=found.text("langfuse.experiment.id"),
@@ -269,11 +269,12 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 def _numbers(value: Any) -> dict[str, float]:
     """Usage or costs by kind, with their total."""
-    found = {
-        key: each
+    amounts = {
+        key: jsonvalues.number(each)
         for key, each in _mapping(value).items()
         if isinstance(each, int | float) and not isinstance(each, bool)
     }
+    found: dict[str, float] = {key: amount for key, amount in amounts.items() if amount is not None}
     if found and "total" not in found:
         found["total"] = sum(found.values())
     return found
@@ -293,7 +294,7 @@ def _gen_ai_usage(found: _Attributes) -> dict[str, float]:
 def _sum(amounts: Mapping[str, float], kind: str) -> float | None:
     """Everything whose name contains the kind: cached input tokens are input tokens."""
     found = [amount for name, amount in amounts.items() if kind in name]
-    return sum(found) if found else None
+    return float(sum(found)) if found else None
 
 
 def _tags(value: Any) -> list[str]:
@@ -309,6 +310,7 @@ def _instant(text: str) -> int | None:
 
 def _integer(value: Any) -> int | None:
     try:
-        return None if value is None else int(value)
-    except (TypeError, ValueError):
+        whole = int(value)
+    except (TypeError, ValueError, OverflowError):
         return None
+    return whole if abs(whole) < 2**63 else None

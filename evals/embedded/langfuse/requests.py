@@ -56,6 +56,8 @@ class Endpoint:
             response = await handler(request)
         except errors.ApiError as error:
             response = error.response
+        except RecursionError:
+            response = errors.plain("Invalid JSON", 400).response
         except sqlite3.Error as error:
             # A full disk, or another process that keeps the file locked: clients send it again after a 503.
             message = f"The store cannot be used right now: {error}"

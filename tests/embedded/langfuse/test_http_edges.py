@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,35 @@ def test_odd_values_are_stored_and_listed(client: httpx.Client, body: bytes) -> 
     assert client.get("/api/public/dataset-items").status_code == 200
 
 
+def test_value_nested_too_deeply_is_no_json(client: httpx.Client) -> None:
+    client.post("/api/public/v2/datasets", json={"name": "d"})
+    for depth in (700, 3000, 200_000):
+        body = b'{"datasetName": "d", "id": "deep", "input": ' + b"[" * depth + b"]" * depth + b"}"
+        answer = client.post("/api/public/dataset-items", content=body, headers={"content-type": "application/json"})
+        assert (answer.status_code, answer.text) == (400, "Invalid JSON")
+    assert client.get("/api/public/dataset-items").json()["data"] == []
+
+
+def test_span_of_huge_numbers_is_taken(client: httpx.Client) -> None:
+    huge = 10**30
+    attributes = [
+        ("langfuse.observation.usage_details", json.dumps({"input": huge, "output": 10**400, "x": True})),
+        ("langfuse.observation.prompt.version", str(huge)),
+        ("langfuse.observation.cost_details", "[1]"),
+    ]
+    span = {
+        "traceId": "0" * 31 + "1",
+        "spanId": "0" * 15 + "1",
+        "startTimeUnixNano": str(huge),
+        "endTimeUnixNano": "-1",
+        "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in attributes],
+    }
+    answer = client.post("/api/public/otel/v1/traces", json={"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
+    assert answer.status_code == 200
+    (found,) = client.get("/api/public/v2/observations", params={"fields": "usage,prompt"}).json()["data"]
+    assert (found["inputUsage"], found["promptVersion"], found["totalCost"]) == (1e30, None, 0)
+
+
 def test_versions_of_items_with_deletions(client: httpx.Client) -> None:
     client.post("/api/public/v2/datasets", json={"name": "d"})
     first = client.post("/api/public/dataset-items", json={"datasetName": "d", "id": "a", "input": 1}).json()
@@ -153,6 +183,13 @@ def test_schema_that_is_none_is_refused(client: httpx.Client) -> None:
     answer = client.post("/api/public/v2/datasets", json={"name": "d", "inputSchema": {"type": "nonsense"}})
     assert answer.status_code == 400
     assert "inputSchema is not a valid JSON schema" in answer.json()["message"]
+
+
+def test_place_where_no_file_can_be(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path, tmp_path / "file" / "langfuse.db"):
+        with pytest.raises(TwogateError, match=r"cannot (open the|use .* as a) store"):
+            EmbeddedStore(path).__enter__()
 
 
 def test_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
