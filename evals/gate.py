@@ -44,12 +44,14 @@ class GateResult:
         """`19/20 passed (95.0 %), threshold 90 %: gate passed`."""
         verdict = "gate passed" if self.met else "gate failed"
         threshold = f"{float(self.threshold * 100):.4f}".rstrip("0").rstrip(".")
-        rate = percent_below(self.pass_rate, self.met)
+        rate = percent(self.pass_rate, self.threshold)
         return f"{self.passed}/{self.requested} passed ({rate} %), threshold {threshold} %: {verdict}"
 
 
-def percent_below(rate: Fraction, met: bool) -> str:
-    """One decimal, never rounded up over a threshold that was missed: 899/1000… at 90 % must not read 90.0 %."""
+def percent(rate: Fraction, threshold: Fraction) -> str:
+    """A rate in per cent to one decimal, cut rather than rounded where rounding would reach a threshold it missed."""
     tenths = rate * 1000
-    rounded = round(tenths) if met else tenths.numerator // tenths.denominator
+    rounded = round(tenths)
+    if rate < threshold and rounded >= threshold * 1000:
+        rounded = tenths.numerator // tenths.denominator
     return f"{rounded / 10:.1f}"

@@ -26,6 +26,7 @@ def test_the_verdict_is_that_of_whole_numbers(passed: int, requested: int, perce
 def test_a_missed_threshold_is_never_shown_as_reached(trials: tuple[int, int], thousandths: int) -> None:
     result = GateResult(*trials, Fraction(thousandths, 1000))
     shown = float(result.line().split("(")[1].split(" %")[0])
+    assert abs(Fraction(str(shown)) - result.pass_rate * 100) <= Fraction(1, 10)
     if not result.met:
         assert Fraction(str(shown)) < result.threshold * 100
 
