@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 
 import click
 
@@ -41,6 +43,8 @@ def verify(
     options = Options(
         sandbox="bwrap" if sandbox == "bwrap" else "none", environment=passed_variables(pass_env, os.environ)
     )
+    # A CI job that is cancelled sends SIGTERM: end as Ctrl-C does, with the command killed and the copies removed.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     loaded = load_task(task)
     with SafeWorkspace(workspace) as opened:
         report = run_verification(loaded, opened, options)

@@ -53,24 +53,29 @@ def copy_workspace(workspace: SafeWorkspace, destination: Path) -> tuple[Skipped
             elif entry.kind == "file":
                 left -= _copy_file(entry, target, left)
             else:
-                skipped.append(Skipped(entry.path, "not a regular file, directory or link"))
+                skipped.append(_skipped(entry, "not a regular file, directory or link"))
         except WorkspaceError as error:
             if error.reason == "too_large":
                 raise
-            skipped.append(Skipped(entry.path, error.message))
+            skipped.append(_skipped(entry, error.message))
         except FileNotFoundError:
-            skipped.append(Skipped(entry.path, "disappeared while it was copied"))
+            skipped.append(_skipped(entry, "disappeared while it was copied"))
         except PermissionError:
-            skipped.append(Skipped(entry.path, "permission denied"))
+            skipped.append(_skipped(entry, "permission denied"))
         except OSError as error:
             if error.errno in _CHANGED:
-                skipped.append(Skipped(entry.path, "was replaced by something else while it was copied"))
+                skipped.append(_skipped(entry, "was replaced by something else while it was copied"))
                 continue
             raise TwogateError(f"{shown(entry.path)}: cannot be copied: {error.strerror}") from None
     # Deepest first, and only now: a folder that may not be written to must be filled before.
     for folder, mode in reversed(folders):
         folder.chmod(mode | stat.S_IRWXU)
     return tuple(skipped)
+
+
+def _skipped(entry: Entry, reason: str) -> Skipped:
+    # A name need not be Unicode; a report is.
+    return Skipped(entry.path.encode("utf-8", "backslashreplace").decode(), reason)
 
 
 def remove_copy(folder: Path) -> None:

@@ -148,7 +148,14 @@ class VerificationReport:
             tail = (failed.stderr or failed.stdout).rstrip().splitlines()[-20:]
             if tail:
                 lines += [f"  end of run {failed.number}'s output:", *(f"    {line}" for line in tail)]
-        return "\n".join(lines) + "\n"
+        return "\n".join(_printable(line) for line in lines) + "\n"
+
+
+def _printable(line: str) -> str:
+    """A line that cannot steer a terminal: what a command printed is not to be trusted."""
+    return "".join(
+        char if char.isprintable() or char == "\t" else char.encode("unicode_escape").decode() for char in line
+    )
 
 
 def _pattern_text(pattern: Pattern) -> str:

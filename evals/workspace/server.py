@@ -27,7 +27,7 @@ from evals.workspace.command import RunCancelledError
 from evals.workspace.paths import WorkspaceError
 from evals.workspace.results import FileList, FileText, Hit, SearchHits, Verification
 from evals.workspace.safe import SafeWorkspace
-from evals.workspace.search import MAX_CONTEXT_LINES, MAX_QUERY_CHARS, Query, search, split_lines
+from evals.workspace.searching import MAX_CONTEXT_LINES, MAX_QUERY_CHARS, Query, search, split_lines
 from evals.workspace.task import Task
 from evals.workspace.verifications import Verifications
 from evals.workspace.verifier import Options, verify

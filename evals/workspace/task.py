@@ -189,6 +189,9 @@ class _Reader:
         else:
             self._bad(field, f'must be a string or {{"regex": "…"}}, not {_name(value)}')
             return None
+        if not _is_text(pattern.text):
+            self._bad(field, "is not valid Unicode text: it holds a lone surrogate")
+            return None
         if not pattern.text:
             self._bad(field, "is empty, so it would match everything")
             return None
@@ -211,6 +214,8 @@ class _Reader:
         for index, word in enumerate(value):
             if not isinstance(word, str):
                 self._bad(f"command[{index}]", f"must be a string, not {_name(word)}")
+            elif not _is_text(word):
+                self._bad(f"command[{index}]", "is not valid Unicode text: it holds a lone surrogate")
             elif "\0" in word:
                 self._bad(f"command[{index}]", "may not hold a NUL byte")
             elif index == 0 and not word.strip():
@@ -234,6 +239,15 @@ class _Reader:
         else:
             return value
         return DEFAULT_REPEATS
+
+
+def _is_text(value: str) -> bool:
+    """Whether `value` can be written as UTF-8."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _name(value: object) -> str:

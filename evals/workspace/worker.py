@@ -34,7 +34,7 @@ def _answer(request: dict[str, Any], deadline: float) -> dict[str, Any]:
     from dataclasses import asdict
 
     from evals.workspace.safe import Limits, SafeWorkspace
-    from evals.workspace.search import Query, scan
+    from evals.workspace.searching import Query, scan
     from evals.workspace.task import Pattern
 
     limits = Limits(**request["limits"])

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from evals.shipped import shipped
@@ -87,3 +90,36 @@ def test_variables_pass_by_name_only(tmp_path: Path) -> None:
     missing = verify(str(task), str(tmp_path), "--pass-env", "NOT_SET_1", "--pass-env", "NOT_SET_2")
     assert missing.returncode == 1
     assert len(missing.stderr.splitlines()) == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_verification_that_is_ended_leaves_neither_processes_nor_copies(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    scratch, root = tmp_path / "scratch", tmp_path / "root"
+    scratch.mkdir()
+    root.mkdir()
+    task = tmp_path / "task.json"
+    code = "import os, time\nos.fork()\nopen('../begun', 'w').close()\ntime.sleep(600)"
+    task.write_text(json.dumps({"task_id": "t", "command": [sys.executable, "-c", code], "timeout_seconds": 300}))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "evals", "verify", str(task), str(root)],
+        env={**os.environ, "TMPDIR": str(scratch)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        deadline = time.monotonic() + 30
+        while not any(scratch.glob("*/begun")):
+            assert time.monotonic() < deadline, "the command did not begin"
+            time.sleep(0.05)
+        below = psutil.Process(process.pid).children(recursive=True)
+        assert len(below) >= 2
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode not in (0, None)
+    assert "Traceback" not in errors
+    assert not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in below)
+    assert list(scratch.iterdir()) == []

@@ -56,10 +56,11 @@ def test_what_leads_outside_or_is_special_is_left_out_and_told(root: Path, tmp_p
     (root / "dangling").symlink_to("nothing")
     (root / "git").symlink_to(".git/config")
     os.mkfifo(root / "fifo")
+    Path(os.fsdecode(os.fsencode(root) + b"/bad-\xff")).symlink_to("nothing")
     copy = tmp_path / "copy"
     with SafeWorkspace(root) as workspace:
         skipped = {each.path: each.reason for each in copy_workspace(workspace, copy)}
-    assert set(skipped) == {"out", "up", "dangling", "git", "fifo"}
+    assert set(skipped) == {"out", "up", "dangling", "git", "fifo", "bad-\\udcff"}
     assert "outside the root" in skipped["out"]
     assert not any(os.path.lexists(copy / name) for name in skipped)
 

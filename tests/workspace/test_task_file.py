@@ -70,6 +70,8 @@ def test_what_may_be_left_out_has_defaults() -> None:
         ({"forbidden_patterns": {"a": [{"regex": "x", "flags": "i"}]}}, "forbidden_patterns['a'][0]"),
         ({"forbidden_patterns": {"a": [{"regexp": "x"}]}}, "forbidden_patterns['a'][0]"),
         ({"forbidden_patterns": {"a": [3]}}, "forbidden_patterns['a'][0]"),
+        ({"forbidden_patterns": {"a": ["\ud800"]}}, "forbidden_patterns['a'][0]"),
+        ({"command": ["python", "\ud800"]}, "command[1]"),
         ({"command": []}, "command"),
         ({"command": "python -m unittest"}, "command"),
         ({"command": [""]}, "command[0]"),

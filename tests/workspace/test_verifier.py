@@ -205,6 +205,12 @@ def test_the_json_is_stable_but_for_durations(root: Path) -> None:
     one.to_json().encode("ascii")
 
 
+def test_a_command_cannot_steer_the_terminal_that_shows_its_report(root: Path) -> None:
+    report = verified(root, **python(r"import sys; print('\x1b[2Jé\x07'); sys.exit(1)"))
+    assert "\x1b" not in report.to_text()
+    assert r"\x1b[2Jé\x07" in report.to_text()
+
+
 def test_nothing_is_left_in_the_temporary_folder(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
