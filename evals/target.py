@@ -80,6 +80,15 @@ class ServerConfig(BaseModel):
         return self
 
 
+class CoverageConfig(BaseModel):
+    """``[coverage.<tool>]``: how the tool's parameters are grouped in the coverage matrix."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    groups: dict[str, Annotated[tuple[str, ...], Field(strict=False, min_length=1)]] = {}
+    """A group's name to its parameters; one case for the group is enough for all of them."""
+
+
 @dataclass(frozen=True)
 class Launch:
     """One way to start or reach a server, ready to use: variables filled in, an item's tools applied.
@@ -177,6 +186,8 @@ class Target:
 
     source: Path
     servers: tuple[Server, ...]
+    coverage: Mapping[str, CoverageConfig] = field(default_factory=dict)
+    """By tool."""
 
     @property
     def under_test(self) -> tuple[Server, ...]:
@@ -221,10 +232,15 @@ def load_target(root: Path, variables: Mapping[str, str], path: Path | None = No
         raise TwogateError(f"{path.name}: describes no server; add {table}")
     variables = {PYTHON_VARIABLE: sys.executable, **variables}
     problems: list[str] = []
+    coverage: dict[str, CoverageConfig] = {}
     if key == "servers":
         problems += [
-            f"{path.name}: {one}: is not a known table; use [servers.<name>]" for one in raw if one != "servers"
+            f"{path.name}: {one}: is not a known table; use [servers.<name>] or [coverage.<tool>]"
+            for one in raw
+            if one not in ("servers", "coverage")
         ]
+        coverage, mistakes = _coverage(raw.get("coverage", {}), path)
+        problems += mistakes
     servers: list[Server] = []
     for name, description in described.items():
         if not _NAME.fullmatch(name):
@@ -245,7 +261,22 @@ def load_target(root: Path, variables: Mapping[str, str], path: Path | None = No
         problems.append(f"{path.name}: every server is auxiliary; at least one must be under test")
     if problems:
         raise TwogateError(problems)
-    return Target(source=path, servers=tuple(servers))
+    return Target(source=path, servers=tuple(servers), coverage=coverage)
+
+
+def _coverage(described: Any, path: Path) -> tuple[dict[str, CoverageConfig], list[str]]:
+    if not isinstance(described, dict):
+        return {}, [f"{path.name}: coverage: must be tables; use [coverage.<tool>]"]
+    found: dict[str, CoverageConfig] = {}
+    problems: list[str] = []
+    for tool, description in described.items():
+        try:
+            found[tool] = CoverageConfig.model_validate(description)
+        except ValidationError as error:
+            problems += [
+                f"{path.name}: coverage.{tool}{_where(one)}: {_what(one, CoverageConfig)}" for one in error.errors()
+            ]
+    return found, problems
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -263,8 +294,8 @@ def _where(error: Any) -> str:
     return "".join(f".{part}" for part in error["loc"])
 
 
-def _what(error: Any) -> str:
+def _what(error: Any, model: type[BaseModel] = ServerConfig) -> str:
     if error["type"] == "extra_forbidden":
-        return f"is not a known key; use {', '.join(ServerConfig.model_fields)}"
+        return f"is not a known key; use {', '.join(model.model_fields)}"
     message = error["msg"].removeprefix("Value error, ")
     return f"{message[0].lower()}{message[1:]}" + (f" (is {error['input']!r})" if error["loc"] else "")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from evals.items import DEFAULT_MAX_TURNS, Item
+from evals.items import Item
 
-LEVELS = {"easy": 3, "medium": 6, "hard": 10}
+LEVELS = {"easy": 3, "single": 3, "medium": 5, "chain": 5, "hard": 8}
 """A level named in the id's last part, and the agent turns it needs at least."""
 
 _SENTENCE = re.compile(r"[.;!?\n]+\s*")
@@ -21,13 +21,13 @@ _REQUEST = re.compile(
 
 
 def level(item: Item) -> str | None:
-    """`easy`, `medium` or `hard`, where a word of the id's last part says so."""
+    """One of `LEVELS`, where a word of the id's last part says so."""
     return next((word for word in re.split(r"[-_.]", item.id.split("/")[-1].casefold()) if word in LEVELS), None)
 
 
 def is_hard(item: Item) -> bool:
-    """Called hard by its id, or given more turns than an item has by default."""
-    return level(item) == "hard" or (item.metadata.max_turns or 0) > DEFAULT_MAX_TURNS
+    """Called hard by its id."""
+    return level(item) == "hard"
 
 
 def steps(query: str) -> int:

@@ -39,7 +39,7 @@ _SILENCE = re.compile(
     re.IGNORECASE,
 )
 _COURTESY = re.compile(
-    r"\b(?:polite(?:ly|ness)?|courteous(?:ly)?|friendly|kind(?:ly)?|professional(?:ly)? (?:tone|manner)|"
+    r"\b(?:polite(?:ly|ness)?|courteous(?:ly)?|friendly|kindly|professional(?:ly)? (?:tone|manner)|"
     r"apologi[sz]e[sd]?|apology|thanks? the user|greets?|"
     r"(?:offers?|asks?) (?:any |for |whether |if )?(?:further|more|additional) (?:help|assistance))\b",
     re.IGNORECASE,

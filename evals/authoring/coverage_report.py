@@ -1,0 +1,89 @@
+"""The coverage matrix for people and machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from rich.table import Table
+
+from evals.authoring.coverage import Cell, Coverage
+
+_NOTHING = "—"
+_IDS_SHOWN = 2
+
+
+def coverage_table(matrix: Coverage, *, holes_only: bool = False) -> Table:
+    """For a terminal."""
+    table = Table(show_edge=False, pad_edge=False)
+    table.add_column("tool")
+    table.add_column("parameter or outcome")
+    table.add_column("dedicated cases", overflow="fold")
+    table.add_column("in passing", overflow="fold")
+    if matrix.run is not None:
+        table.add_column("called", justify="right")
+        table.add_column("in passing", justify="right")
+    previous = ""
+    for cell in _shown(matrix, holes_only):
+        style = "" if cell.covered else "yellow" if cell.in_passing else "bold red"
+        if previous and cell.tool != previous:
+            table.add_section()
+        row = [cell.tool if cell.tool != previous else "", _group(cell), _ids(cell.dedicated), _ids(cell.passing)]
+        table.add_row(*row, *_called(matrix, cell), style=style)
+        previous = cell.tool
+    return table
+
+
+def coverage_markdown(matrix: Coverage, *, holes_only: bool = False) -> str:
+    """For a pull request."""
+    heads = ["Tool", "Parameter or outcome", "Dedicated cases", "In passing"]
+    heads += ["Called", "Called in passing"] if matrix.run is not None else []
+    lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
+    for cell in _shown(matrix, holes_only):
+        mark = "✅" if cell.covered else "🟡" if cell.in_passing else "❌"
+        row = [f"`{cell.tool}`", f"{mark} {_group(cell)}", _ids(cell.dedicated), _ids(cell.passing)]
+        lines.append("| " + " | ".join(one.replace("|", "\\|") for one in [*row, *_called(matrix, cell)]) + " |")
+    return "\n".join([*lines, "", *summary_lines(matrix)]) + "\n"
+
+
+def coverage_json(matrix: Coverage) -> str:
+    """For machines: every cell with its items, the counts and the percentage."""
+    whole = matrix.model_dump(mode="json")
+    whole["covered"], whole["total"], whole["percent"] = matrix.covered, len(matrix.cells), round(matrix.percent, 2)
+    for cell, plain in zip(matrix.cells, whole["cells"], strict=True):
+        plain["covered"] = cell.covered
+    return json.dumps(whole, ensure_ascii=False, indent=2) + "\n"
+
+
+def summary_lines(matrix: Coverage) -> Iterator[str]:
+    """The verdict, and the tools no case is dedicated to."""
+    passing = sum(cell.in_passing for cell in matrix.cells)
+    yield (
+        f"{matrix.covered} of {len(matrix.cells)} covered by a dedicated case ({matrix.percent:.1f} %), "
+        f"{passing} more in passing, {len(matrix.holes) - passing} by nothing"
+    )
+    bare = [cell.tool for cell in matrix.holes if cell.kind == "tool"]
+    if bare:
+        yield f"no case is dedicated to {', '.join(bare)}"
+    yield from matrix.notes
+
+
+def _shown(matrix: Coverage, holes_only: bool) -> tuple[Cell, ...]:
+    return matrix.holes if holes_only else matrix.cells
+
+
+def _group(cell: Cell) -> str:
+    return f"{cell.group} ({', '.join(cell.parameters)})" if cell.kind == "group" else cell.group
+
+
+def _ids(ids: tuple[str, ...]) -> str:
+    if not ids:
+        return _NOTHING
+    more = f" +{len(ids) - _IDS_SHOWN}" if len(ids) > _IDS_SHOWN else ""
+    return ", ".join(ids[:_IDS_SHOWN]) + more
+
+
+def _called(matrix: Coverage, cell: Cell) -> list[str]:
+    if matrix.run is None:
+        return []
+    return [str(count) if count else _NOTHING for count in (cell.called_dedicated, cell.called_passing)]
