@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
+from io import StringIO
 
+from rich.console import Console
 from rich.table import Table
 
 from evals.authoring.coverage import Cell, Coverage
 
 _NOTHING = "—"
 _IDS_SHOWN = 2
+_WIDTH = 100  # columns; less would break ids
 
 
 def coverage_table(matrix: Coverage, *, holes_only: bool = False) -> Table:
@@ -32,6 +36,16 @@ def coverage_table(matrix: Coverage, *, holes_only: bool = False) -> Table:
         table.add_row(*row, *_called(matrix, cell), style=style)
         previous = cell.tool
     return table
+
+
+def coverage_text(matrix: Coverage, *, holes_only: bool = False) -> str:
+    """The table as text, in colour where standard output is a terminal."""
+    console = Console(file=StringIO(), force_terminal=sys.stdout.isatty(), width=max(Console().width, _WIDTH))
+    console.print(coverage_table(matrix, holes_only=holes_only))
+    for line in summary_lines(matrix):
+        console.print(line, markup=False, highlight=False)
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
 
 
 def coverage_markdown(matrix: Coverage, *, holes_only: bool = False) -> str:

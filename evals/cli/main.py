@@ -21,8 +21,10 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "demo",
         "Run the gates on shipped datasets with a scripted model; needs no keys.",
     ),
+    "items": ("evals.cli.items", "items", "Write, check and move the cases of a dataset."),
     "store": ("evals.cli.store", "store", "Serve the embedded Langfuse-compatible store."),
     "doctor": ("evals.cli.doctor", "doctor", "Check environment, Claude Code, target, Langfuse and judge."),
+    "judge": ("evals.cli.judge", "judge", "Check the judge against labelled conversations."),
     "verify": ("evals.cli.verify", "verify", "Verify a repository task in a workspace, deterministically."),
     "serve": ("evals.cli.serve", "serve", "Serve a workspace to agents as an MCP server."),
 }
