@@ -116,15 +116,16 @@ class ClaudeCode:
                 await asyncio.shield(asyncio.to_thread(kill_marked, mark))
 
     def _options(self, item: Item, folder: Path, mark: str) -> ClaudeAgentOptions:
-        work, config = folder / "work", folder / "config"
-        work.mkdir()
-        config.mkdir()
+        work, config, temporary = folder / "work", folder / "config", folder / "tmp"
+        for one in (work, config, temporary):
+            one.mkdir()
         launches = self.target.launches(item.metadata.tools)
         longest = max(launch.connect_timeout for launch in launches)
         environment = {
             MARK: mark,
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
+            "TMPDIR": str(temporary),  # Claude Code leaves sockets and logs of its shells there
             # A trial ends when the agent does: no subagent or shell may go on behind its last answer.
             "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
             "MCP_TIMEOUT": _milliseconds(longest),

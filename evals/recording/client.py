@@ -14,6 +14,7 @@ from opentelemetry import trace as otel
 from opentelemetry.sdk.trace import TracerProvider
 
 from evals.recording.server import LangfuseServer
+from evals.versions import version_of
 
 _TIMEOUT = 20  # seconds a request to Langfuse may take
 _CLOSING = 60.0  # seconds Langfuse may take to accept what is still queued
@@ -51,7 +52,9 @@ def open_recorder(server: LangfuseServer) -> Iterator[Recorder]:
         tracer_provider=provider,
     )
     try:
-        yield Recorder(client=client, tracer=provider.get_tracer(_TRACER), server=server)
+        # The SDK exports the spans of its own scope and its own key alone.
+        tracer = provider.get_tracer(_TRACER, version_of("langfuse"), attributes={"public_key": keys.public_key})
+        yield Recorder(client=client, tracer=tracer, server=server)
     finally:
         _within(_CLOSING, client.shutdown)
         _within(_CLOSING, provider.shutdown)

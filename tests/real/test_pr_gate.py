@@ -26,7 +26,7 @@ from evals.embedded.serving import LoopbackServer
 
 def turn(*calls: tuple[str, dict[str, Any]], text: str = "") -> dict[str, Any]:
     made = [{"name": name, "input": arguments} for name, arguments in calls]
-    return {**({"text": text} if text else {}), **({"calls": made} if made else {})}
+    return {"text": text, "calls": made} if text else {"calls": made}
 
 
 DONE = {"text": "Done."}
@@ -144,7 +144,7 @@ def _check_recording(lab: Lab) -> None:
         EmbeddedStore(lab.root / ".twogate" / "langfuse.db") as store,
         httpx.Client(base_url=store.base_url, auth=(store.public_key, store.secret_key)) as http,
     ):
-        query = {"fromStartTime": "2020-01-01T00:00:00Z", "experimentId": summary.experiment_id, "limit": 100}
+        query: dict[str, Any] = {"fromStartTime": "2020-01-01T00:00:00Z", "experimentId": summary.experiment_id, "limit": 100}
         rows = http.get("/api/public/experiment-items", params={**query, "fields": "core,io,scores"}).json()["data"]
         assert len(rows) == 11
         by_id = {row["experimentItemId"]: row for row in rows}
@@ -157,7 +157,7 @@ def _check_recording(lab: Lab) -> None:
         # an error is no verdict: no tool_call_match
         assert not [score for score in by_id["pr/search_text/refused"]["scores"] if score["name"] == "tool_call_match"]
 
-        fields = {"fields": "core,basic,io,usage,metadata", "limit": 1000, "traceId": right["traceId"]}
+        fields: dict[str, Any] = {"fields": "core,basic,io,usage,metadata", "limit": 1000, "traceId": right["traceId"]}
         observations = http.get("/api/public/v2/observations", params=fields).json()["data"]
         by_type = {one["type"]: one for one in observations if one["type"] in ("AGENT", "GENERATION", "TOOL")}
         assert set(by_type) == {"AGENT", "GENERATION", "TOOL"}
