@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import stat
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -91,7 +92,11 @@ def remove_copy(folder: Path) -> None:
         else:
             shutil.rmtree(path, ignore_errors=True)
 
-    if folder.exists():
+    if not folder.exists():
+        return
+    if sys.version_info >= (3, 12):
+        shutil.rmtree(folder, onexc=unlock)
+    else:
         shutil.rmtree(folder, onerror=unlock)
 
 

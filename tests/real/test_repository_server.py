@@ -28,7 +28,6 @@ TASK = str(shipped("fixtures", "tasks", "rounding-bug", "task.json"))
 REPOSITORY = str(shipped("fixtures", "repository"))
 SERVE = ["-m", "evals", "serve", REPOSITORY, "--task", TASK]
 TOKEN = "0123456789abcdef-a-token"
-INSPECTOR = Path(__file__).parent / "npm" / "node_modules" / ".bin" / "mcp-inspector"
 
 
 def stdio(*arguments: str, env: dict[str, str] | None = None) -> StdioServerParameters:
@@ -317,10 +316,9 @@ async def test_another_address_is_served_with_a_token() -> None:
             assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
 
 
-def inspect(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    assert INSPECTOR.exists(), "install the npm programs: npm ci --prefix tests/real/npm"
+def inspect(npm_bin: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(INSPECTOR), "--cli", "--format", "json", *words],
+        [str(npm_bin / "mcp-inspector"), "--cli", "--format", "json", *words],
         capture_output=True,
         text=True,
         env={**os.environ, "HOME": str(folder), "MCP_CATALOG_PATH": str(folder / "mcp.json")},
@@ -329,19 +327,19 @@ def inspect(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_inspector_lists_and_calls_the_four_tools_over_stdio(tmp_path: Path) -> None:
-    inspect_all_four_tools(tmp_path, ["--", sys.executable, *SERVE])
+def test_the_inspector_lists_and_calls_the_four_tools_over_stdio(npm_bin: Path, tmp_path: Path) -> None:
+    inspect_all_four_tools(npm_bin, tmp_path, ["--", sys.executable, *SERVE])
 
 
-def test_the_inspector_lists_and_calls_the_four_tools_over_http(tmp_path: Path) -> None:
+def test_the_inspector_lists_and_calls_the_four_tools_over_http(npm_bin: Path, tmp_path: Path) -> None:
     with http_server(env={"TWOGATE_SERVE_TOKEN": TOKEN}) as url:
         header = ["--header", f"Authorization: Bearer {TOKEN}"]
-        inspect_all_four_tools(tmp_path, ["--transport", "http", "--server-url", url, *header])
+        inspect_all_four_tools(npm_bin, tmp_path, ["--transport", "http", "--server-url", url, *header])
 
 
-def inspect_all_four_tools(folder: Path, server: list[str]) -> None:
+def inspect_all_four_tools(npm_bin: Path, folder: Path, server: list[str]) -> None:
     # Strict: a schema that some client could not read is an error.
-    listed = inspect(folder, "--method", "tools/list", "--strict", *server)
+    listed = inspect(npm_bin, folder, "--method", "tools/list", "--strict", *server)
     assert listed.returncode == 0, listed.stderr
     assert [tool["name"] for tool in result_of(listed)["tools"]] == TOOLS
     calls = {
@@ -353,7 +351,7 @@ def inspect_all_four_tools(folder: Path, server: list[str]) -> None:
     results = {}
     for tool, arguments in calls.items():
         words = ("--method", "tools/call", "--tool-name", tool, "--tool-args-json", json.dumps(arguments))
-        called = inspect(folder, *words, *server)
+        called = inspect(npm_bin, folder, *words, *server)
         assert called.returncode == 0, called.stderr
         results[tool] = result_of(called)["structuredContent"]
     assert "docs/architecture.md" in results["list_files"]["files"]
