@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from io import StringIO
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -14,34 +15,41 @@ from evals.authoring.coverage import Cell, Coverage
 
 _NOTHING = "—"
 _IDS_SHOWN = 2
-_WIDTH = 100  # columns; less would break ids
+_WIDTH = 100  # columns at least; less would cut too much off
 
 
-def coverage_table(matrix: Coverage, *, holes_only: bool = False) -> Table:
-    """For a terminal."""
-    table = Table(show_edge=False, pad_edge=False)
-    table.add_column("tool")
-    table.add_column("parameter or outcome")
-    table.add_column("dedicated cases", overflow="fold")
-    table.add_column("in passing", overflow="fold")
-    if matrix.run is not None:
-        table.add_column("called", justify="right")
-        table.add_column("in passing", justify="right")
+def coverage_table(matrix: Coverage, width: int, *, holes_only: bool = False) -> Table:
+    """For a terminal of so many columns: one line a cell, only the lists of cases cut off."""
+    shown = _shown(matrix, holes_only)
+    heads = ["tool", "parameter or outcome", "dedicated cases", "in passing"]
+    heads += ["called", "in passing"] if matrix.run is not None else []
+    table = Table(*heads, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in table.columns:
+        column.no_wrap = True
+    names = [max((len(text) for text in texts), default=0) for texts in ([c.tool for c in shown], map(_group, shown))]
+    room = max(width - sum(names) - 20 * (matrix.run is not None) - 3 * len(heads), 2 * len(heads[2]))
     previous = ""
-    for cell in _shown(matrix, holes_only):
+    for cell in shown:
         style = "" if cell.covered else "yellow" if cell.in_passing else "bold red"
         if previous and cell.tool != previous:
             table.add_section()
-        row = [cell.tool if cell.tool != previous else "", _group(cell), _ids(cell.dedicated), _ids(cell.passing)]
-        table.add_row(*row, *_called(matrix, cell), style=style)
+        table.add_row(
+            cell.tool if cell.tool != previous else "",
+            _group(cell),
+            _slugs(cell.dedicated, room * 2 // 3),
+            _slugs(cell.passing, room // 3),
+            *_called(matrix, cell),
+            style=style,
+        )
         previous = cell.tool
     return table
 
 
 def coverage_text(matrix: Coverage, *, holes_only: bool = False) -> str:
     """The table as text, in colour where standard output is a terminal."""
-    console = Console(file=StringIO(), force_terminal=sys.stdout.isatty(), width=max(Console().width, _WIDTH))
-    console.print(coverage_table(matrix, holes_only=holes_only))
+    width = max(Console().width, _WIDTH)
+    console = Console(file=StringIO(), force_terminal=sys.stdout.isatty(), width=width)
+    console.print(coverage_table(matrix, width, holes_only=holes_only))
     for line in summary_lines(matrix):
         console.print(line, markup=False, highlight=False)
     assert isinstance(console.file, StringIO)
@@ -95,6 +103,12 @@ def _ids(ids: tuple[str, ...]) -> str:
         return _NOTHING
     more = f" +{len(ids) - _IDS_SHOWN}" if len(ids) > _IDS_SHOWN else ""
     return ", ".join(ids[:_IDS_SHOWN]) + more
+
+
+def _slugs(ids: tuple[str, ...], room: int) -> str:
+    """How many, and the last parts of their ids, as many as there is room for."""
+    text = f"{len(ids)}: {', '.join(one.split('/')[-1] for one in ids)}" if ids else _NOTHING
+    return text if len(text) <= room else f"{text[: room - 1]}…"
 
 
 def _called(matrix: Coverage, cell: Cell) -> list[str]:

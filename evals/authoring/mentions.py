@@ -87,8 +87,10 @@ class NamedText:
             shown = self._text[self._tokens[first].start : self._tokens[last].end]
             if base is None or any(shown.casefold() in one for one in self._content):
                 continue
-            weight = base + self._marks(first, last, size, kind) + self._cues(first, last, kind)
-            yield Mention(name, weight, shown)
+            before, after = self._cues(first, last, kind)
+            weight = base + self._marks(first, last, size, kind) + before + after
+            start, end = self._tokens[first - bool(before)].start, self._tokens[last + bool(after)].end
+            yield Mention(name, weight, self._text[start:end])
 
     def _base(self, wanted: tuple[str, ...], first: int, last: int, kind: NameKind) -> int | None:
         """The weight of the spelling alone; None when the words only happen to stand inside longer ones."""
@@ -124,14 +126,14 @@ class NamedText:
         quoted = (before, after) in {('"', '"'), ("'", "'"), ("“", "”"), ("‘", "’")}
         return SLIGHT if quoted and size > 1 and first != last else 0
 
-    def _cues(self, first: int, last: int, kind: NameKind) -> int:
-        """What the words next to it say of it."""
-        weight = 0
+    def _cues(self, first: int, last: int, kind: NameKind) -> tuple[int, int]:
+        """What the word before and the word after say of it."""
+        before = after = 0
         if first > 0:
-            weight += _BEFORE[kind].get(self._tokens[first - 1].text.casefold(), 0)
+            before = _BEFORE[kind].get(self._tokens[first - 1].text.casefold(), 0)
         if last + 1 < len(self._tokens):
-            weight += _AFTER[kind].get(self._tokens[last + 1].text.casefold(), 0)
-        return weight
+            after = _AFTER[kind].get(self._tokens[last + 1].text.casefold(), 0)
+        return before, after
 
     def _parts_of(self, token: int) -> tuple[str, ...]:
         found: Token = self._tokens[token]

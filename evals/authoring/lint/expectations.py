@@ -87,17 +87,6 @@ def unshared_argument(item: Item, context: Context) -> Iterator[Hit]:
             )
 
 
-def unreachable_families(item: Item, context: Context) -> Iterator[Hit]:
-    """TW305."""
-    if item.metadata.tools and not context.live.target.takes_tools:
-        yield Hit(
-            item.id,
-            "metadata.tools",
-            f"no server of {context.live.target.source.name} has a tools_arg to pass families by",
-            'remove it, or add one to the server, e.g. tools_arg = "--tools={tools}"',
-        )
-
-
 def _expected(item: Item, context: Context) -> list[Tool]:
     found = [tool for name in item.expected_tools for tool in context.live.named(item, name)]
     return list({(tool.server, tool.name): tool for tool in found}.values())

@@ -141,14 +141,6 @@ RULES: tuple[Rule, ...] = (
         each_item(expectations.unshared_argument),
         needs_target=True,
     ),
-    Rule(
-        "TW305",
-        "families-unreachable",
-        "error",
-        "the agent would see other tools than the item asks for, so a run refuses it",
-        each_item(expectations.unreachable_families),
-        needs_target=True,
-    ),
 )
 
 CODES: tuple[str, ...] = (INVALID, *(rule.code for rule in RULES))
