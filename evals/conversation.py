@@ -12,6 +12,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+TURN_LIMIT = "error_max_turns"
+"""How a conversation that ran into its limit of turns ended (`Conversation.stop`)."""
+
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from lab import REPOSITORY_TARGET, Lab
+from lab import REPOSITORY, REPOSITORY_TARGET, Lab
 
 
 @pytest.fixture
@@ -12,3 +12,15 @@ def lab(tmp_path: Path) -> Lab:
     created = Lab(tmp_path)
     created.target(REPOSITORY_TARGET)
     return created
+
+
+@pytest.fixture(scope="session")
+def npm_bin() -> Path:
+    """The folder of the npm programs pinned in tests/real/npm; the test fails when they are not installed.
+
+    Put it first on PATH: it holds a Node.js that is new enough for all of them.
+    """
+    folder = REPOSITORY / "tests" / "real" / "npm" / "node_modules" / ".bin"
+    if not (folder / "langfuse").exists():
+        pytest.fail("the npm programs of tests/real/npm are not installed: run `make npm`", pytrace=False)
+    return folder

@@ -22,7 +22,6 @@ from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, HookMatcher
 from evals.agents import AgentError
 from evals.agents.processes import MARK, kill_marked
 from evals.items import Item
-from evals.settings import ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL
 from evals.target import Launch, Target
 from evals.tool_listing import ToolList
 
@@ -64,7 +63,7 @@ class ClaudeCode:
     tools: ToolList
     model: str = DEFAULT_MODEL
     credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL as far as they are needed."""
+    """Those of `settings.AGENT_VARIABLES` that are set, and ANTHROPIC_BASE_URL."""
     subscription: bool = False
     """Use the local login: no key, and the user's own configuration folder."""
     mcp_tools_only: bool = False
@@ -138,9 +137,7 @@ class ClaudeCode:
             environment["IS_SANDBOX"] = "1"  # bypassPermissions is refused to root without it
         if not self.subscription:
             environment["CLAUDE_CONFIG_DIR"] = str(config)
-            environment[ANTHROPIC_API_KEY] = self.credentials[ANTHROPIC_API_KEY]
-        if base_url := self.credentials.get(ANTHROPIC_BASE_URL):
-            environment[ANTHROPIC_BASE_URL] = base_url
+        environment.update(self.credentials)
         only_mcp = self.mcp_tools_only or bool(item.metadata.mcp_tools_only)
         return ClaudeAgentOptions(
             model=self.model,

@@ -19,7 +19,7 @@ from claude_agent_sdk import (
 )
 
 from evals.agents import AgentError
-from evals.conversation import Conversation, ConversationBuilder, ToolCall, Usage
+from evals.conversation import TURN_LIMIT, Conversation, ConversationBuilder, ToolCall, Usage
 
 
 class Folder:
@@ -98,10 +98,6 @@ class Folder:
             cost_usd=result.total_cost_usd if result is not None else None,
             stop=result.subtype if result is not None else None,
         )
-
-
-TURN_LIMIT = "error_max_turns"
-"""How a conversation that ran into its limit of turns ended (`Conversation.stop`)."""
 
 
 def check_ending(folder: Folder, conversation: Conversation) -> None:

@@ -57,6 +57,16 @@ _OPTIONS = [
     click.option("--mcp-tools-only", is_flag=True, help="Drop Claude Code's built-in tools."),
     click.option("--subscription", is_flag=True, help="Use the local Claude login instead of ANTHROPIC_API_KEY."),
     click.option("--embedded", is_flag=True, help="Record into the embedded store, whatever LANGFUSE_* say."),
+    click.option(
+        "--judge-model",
+        "judge_models",
+        multiple=True,
+        metavar="MODEL",
+        help="Judges agent items; repeatable: the majority decides.  [default: deepseek/deepseek-v4-flash]",
+    ),
+    click.option(
+        "--claude-judge", is_flag=True, help="Judge on the Claude Agent SDK.  [default model: claude-sonnet-5]"
+    ),
     click.option("--target", type=_FILE, help="The target's file.  [default: twogate.toml, else .mcp.json]"),
     click.option(
         "--claude-code", type=click.Path(path_type=Path, exists=True), help="Another Claude Code than the bundled one."
@@ -81,40 +91,44 @@ def run(scripted: Path | None, **options: Any) -> None:
 
     Exit codes: 0 the threshold is met; 1 it is not, or the run could not be set up; 2 usage.
     """
-    _run(options, scripted)
+    raise SystemExit(_run(options, scripted))
 
 
 @click.command()
 @_with_options
 def demo(**options: Any) -> None:
-    """Run the gates on the shipped datasets, with a scripted model and the embedded store. Needs no keys."""
+    """Run the gates on the shipped datasets, with a scripted model and the embedded store. Needs no keys.
+
+    Both gates, unless --gate or --dataset chooses one; takes the options of `twogate run`. Exit code 0: every gate met
+    its threshold.
+    """
+    from evals.items import gate_of_dataset
     from evals.shipped import shipped
 
     options["embedded"] = True
-    gate = options["gate"] or "pr"
-    _run(options, shipped("fixtures", "scripts", f"{gate}.json"), demo=True)
+    options["target"] = options["target"] or shipped("twogate.toml")
+    only = options["gate"] or (gate_of_dataset(options["dataset"]) if options["dataset"] else None)
+    codes = []
+    for gate in [only] if only else ["pr", "merge"]:
+        codes.append(_run({**options, "gate": gate}, shipped("fixtures", "scripts", f"{gate}.json")))
+    raise SystemExit(max(codes))
 
 
-def _run(options: dict[str, Any], script: Path | None, *, demo: bool = False) -> None:
+def _run(options: dict[str, Any], script: Path | None) -> int:
     from evals.errors import TwogateError
     from evals.reports.console import ConsoleReporter
     from evals.runs.models import RunRequest
     from evals.runs.run import execute
     from evals.settings import Settings, withhold_secrets
-    from evals.shipped import shipped
 
     summary = options["summary_json"]
     if summary is not None and not summary.absolute().parent.is_dir():
         raise TwogateError(f"--json {summary}: its folder does not exist; make it first")
     settings = Settings.load()
     withhold_secrets()
-    if options["gate"] is None and options["dataset"] is None:
-        options["gate"] = "pr"
-    if demo and options["target"] is None:
-        options["target"] = shipped("twogate.toml")
     request = RunRequest(script=script, command=tuple(sys.argv[1:]), **options)
     with ConsoleReporter(settings.root) as reporter:
         outcome = execute(request, settings, reporter)
     if outcome.summary.interrupted:
         raise SystemExit(130)
-    raise SystemExit(0 if outcome.met else 1)
+    return 0 if outcome.met else 1

@@ -17,19 +17,28 @@ RESULT_LIMIT = 512 * 1024
 _STATUS_LENGTH = 500  # characters
 
 
-def record_conversation(recorder: Recorder, conversation: Conversation, *, agent: str, error: str | None) -> None:
+def record_conversation(
+    recorder: Recorder,
+    conversation: Conversation,
+    *,
+    agent: str,
+    error: str | None = None,
+    warning: str | None = None,
+) -> None:
     """Write a conversation's observations under the current one.
 
-    agent: what answered, e.g. `claude-code`. error: why the trial could not be measured, if so.
+    agent: what answered, e.g. `claude-code`. error: why the trial could not be measured, if so. warning: what was
+    unusual about it, if anything.
     """
+    message = error or warning
     span = recorder.tracer.start_span(agent, start_time=_ns(conversation.started_at))
     root = LangfuseAgent(
         otel_span=span,
         langfuse_client=recorder.client,
         input=conversation.query,
         output=conversation.final_answer,
-        level="ERROR" if error else None,
-        status_message=error[:_STATUS_LENGTH] if error else None,
+        level="ERROR" if error else "WARNING" if warning else None,
+        status_message=message[:_STATUS_LENGTH] if message else None,
         metadata={"stop": conversation.stop} if conversation.stop else None,
     )
     with otel.use_span(span, end_on_exit=False):

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
+from evals.conversation import TURN_LIMIT
 from evals.gate import DEFAULT_THRESHOLD, GateResult
 from evals.recording.client import Recorder, log_to
 from evals.recording.experiment import experiment_id, experiment_url, project_id, run_experiment
@@ -24,6 +25,8 @@ from evals.runs.models import DEFAULT_CONCURRENCY, RunOutcome, RunRecord, summar
 from evals.runs.output import task_output
 from evals.runs.trial import Case, TrialResult, run_trial
 from evals.scoring import Score
+
+TURN_LIMIT_REACHED = "the limit of turns was reached; what was done until then is judged"
 
 
 class Reporter(Protocol):
@@ -155,7 +158,12 @@ class _Run:
         try:
             error = result.reason if result.outcome == "error" else None
             if result.conversation is not None:
-                record_conversation(self._recorder, result.conversation, agent=self._plan.agent, error=error)
+                warning = TURN_LIMIT_REACHED if result.conversation.stop == TURN_LIMIT else None
+                record_conversation(
+                    self._recorder, result.conversation, agent=self._plan.agent, error=error, warning=warning
+                )
+                if warning is not None and error is None:
+                    self._recorder.client.update_current_span(level="WARNING", status_message=warning)
             if error is not None:
                 self._recorder.client.update_current_span(level="ERROR", status_message=error)
             for score in result.scores:

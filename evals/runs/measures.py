@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from evals.agents import AgentError
 from evals.agents.claude_code import BUILTIN_TOOLS, ClaudeCode
 from evals.agents.first_call import first_call
+from evals.agents.to_completion import to_completion
+from evals.conversation import Conversation
 from evals.items import Item
-from evals.runs.trial import Case, Measured, Verdict
+from evals.judges import Judge, JudgeError, Judgement
+from evals.runs.trial import Case, JudgeNote, Measured, Verdict, VoteNote
 from evals.scoring import Score
 from evals.scoring.tool_call import measured_call, score_tool_call
+from evals.scoring.tool_errors import ToolErrorsScore, score_tool_errors
 
 
 def tool_call_cases(items: Sequence[Item], agent: ClaudeCode) -> list[Case]:
@@ -30,3 +35,50 @@ def tool_call_cases(items: Sequence[Item], agent: ClaudeCode) -> list[Case]:
         return Case(id=item.id, kind="tool-call", category=item.metadata.category, measure=measure)
 
     return [case(item) for item in items]
+
+
+def agent_cases(items: Sequence[Item], agent: ClaudeCode, judge: Judge) -> list[Case]:
+    """A whole conversation in which tools execute, judged by the item's reference and by its failed calls."""
+    under_test = frozenset(server.name for server in agent.target.under_test)
+
+    def case(item: Item) -> Case:
+        async def measure() -> Measured:
+            conversation = await to_completion(agent, item)
+            try:
+                judgement = await judge.judge(item.query, item.expected_output or "", conversation)
+            except JudgeError as error:
+                raise AgentError(error.cause, conversation) from error
+            errors = score_tool_errors(conversation, item, under_test)
+            return Measured(conversation, agent_verdict(judgement, errors, conversation))
+
+        return Case(id=item.id, kind="agent", category=item.metadata.category, measure=measure)
+
+    return [case(item) for item in items]
+
+
+def agent_verdict(judgement: Judgement, errors: ToolErrorsScore, conversation: Conversation) -> Verdict:
+    """Passed only if the judge says PASS and no call failed unexpectedly; both reasons are told where both fail."""
+    judged = judgement.verdict == "PASS"
+    passed = judged and errors.passed
+    reasons = [] if judged else [f"judge: {judgement.reason}"]
+    if not errors.passed:
+        reasons.append(errors.reason if not judged else f"judge says PASS, but {errors.reason}")
+    scores = [
+        Score(name="judge", value=judged, comment=judgement.reason),
+        Score(name="tool_errors", value=float(len(errors.unexpected)), comment=errors.reason),
+        Score(name="pass", value=passed),
+    ]
+    if len(judgement.votes) > 1:
+        scores += [
+            Score(name=f"judge {vote.model}", value=vote.verdict == "PASS", comment=vote.reason)
+            for vote in judgement.votes
+        ]
+    costs = [cost for cost in (conversation.cost_usd, judgement.cost_usd) if cost is not None]
+    if costs:
+        scores.append(Score(name="cost_usd", value=sum(costs)))
+    votes = tuple(
+        VoteNote(model=vote.model, verdict=vote.verdict, reason=vote.reason, cost_usd=vote.cost_usd)
+        for vote in judgement.votes
+    )
+    note = JudgeNote(verdict=judgement.verdict, reason=judgement.reason, votes=votes)
+    return Verdict(passed, "; ".join(reasons) or judgement.reason, tuple(scores), note)

@@ -41,6 +41,9 @@ class RunRequest:
     embedded: bool = False
     script: Path | None = None
     """The script of a scripted model; None: the real one."""
+    judge_models: tuple[str, ...] = ()
+    """Models that judge agent items, each with a vote; empty for the default."""
+    claude_judge: bool = False
     target: Path | None = None
     claude_code: Path | None = None
     summary_json: Path | None = None

@@ -9,14 +9,17 @@ from evals.runs.trial import TrialResult
 
 
 def task_output(result: TrialResult) -> dict[str, Any]:
-    """Keys that people's own queries rely on: ``id``, ``outcome``, ``reason``, ``transcript``."""
-    return {
+    """Keys that people's own queries rely on: ``id``, ``outcome``, ``reason``, ``judgeResult``, ``transcript``."""
+    output: dict[str, Any] = {
         "id": result.item,
         "iteration": result.iteration,
         "outcome": result.outcome,
         "reason": result.reason,
-        "transcript": transcript(result.conversation),
     }
+    if result.judgement is not None:
+        output["judgeResult"] = {"verdict": result.judgement.verdict, "reason": result.judgement.reason}
+    output["transcript"] = transcript(result.conversation)
+    return output
 
 
 def transcript(conversation: Conversation | None) -> list[dict[str, Any]]:

@@ -10,14 +10,15 @@ from evals import __version__
 from evals.agents.claude_code import BUILTIN_TOOLS, ClaudeCode
 from evals.errors import TwogateError
 from evals.items import DEFAULT_DATASETS, KIND_OF_GATE, Gate, Item, gate_of_dataset, parse_items, select
+from evals.judges.choice import JudgeChoice, ScriptedUrls, make_judge
 from evals.recording.client import Recorder, open_recorder
 from evals.recording.dataset import Dataset, fetch_dataset
 from evals.recording.server import open_server, reach_loopback_directly
 from evals.redact import Redactor
 from evals.runs.core import Reporter, RunPlan, run_plan
-from evals.runs.measures import tool_call_cases
+from evals.runs.measures import agent_cases, tool_call_cases
 from evals.runs.models import DEFAULT_TRIAL_TIMEOUT, RunOutcome, RunRequest
-from evals.settings import ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL, Settings
+from evals.settings import AGENT_VARIABLES, ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL, Settings
 from evals.target import Target, load_target
 from evals.tool_listing import preflight
 from evals.versions import claude_code_version, git_branch, git_commit, slug, version_of
@@ -30,8 +31,11 @@ def execute(request: RunRequest, settings: Settings, reporter: Reporter) -> RunO
 
     Raises TwogateError when the run cannot be set up: nothing has been spent then.
     """
+    choice = JudgeChoice(request.judge_models, claude=request.claude_judge, subscription=request.subscription)
     with ExitStack() as stack:
-        credentials = _credentials(request, settings, stack)
+        _check(request, settings, choice)
+        scripted = _scripted(request, stack)
+        credentials = agent_credentials(settings, scripted=scripted, subscription=request.subscription)
         target = load_target(settings.root, settings.variables, request.target)
         server = stack.enter_context(open_server(settings, embedded=request.embedded))
         recorder = stack.enter_context(open_recorder(server))
@@ -49,6 +53,13 @@ def execute(request: RunRequest, settings: Settings, reporter: Reporter) -> RunO
             tool_timeout=request.tool_timeout,
             cli_path=request.claude_code,
         )
+        if gate == "pr":
+            cases = tool_call_cases(items, agent)
+        else:
+            judge = make_judge(choice, settings, scripted=scripted, langfuse_public_key=recorder.server.keys.public_key)
+            cases = agent_cases(items, agent, judge)
+            for warning in choice.warnings:
+                reporter.note(f"warning: {warning}")
         by_id = {item.id: item for item in dataset.items}
         branch = git_branch(settings.root, settings.variables)
         plan = RunPlan(
@@ -56,7 +67,7 @@ def execute(request: RunRequest, settings: Settings, reporter: Reporter) -> RunO
             gate=gate,
             dataset=dataset.name,
             dataset_id=dataset.id,
-            cases=[(case, by_id[case.id]) for case in tool_call_cases(items, agent)],
+            cases=[(case, by_id[case.id]) for case in cases],
             metadata=run_metadata(
                 settings,
                 branch,
@@ -68,6 +79,7 @@ def execute(request: RunRequest, settings: Settings, reporter: Reporter) -> RunO
                 flags={"mcp-tools-only": request.mcp_tools_only, "subscription": request.subscription},
                 iterations=str(request.iterations),
                 concurrency=str(request.concurrency),
+                **({"judge": ", ".join(choice.names)} if gate == "merge" else {}),
             ),
             agent=AGENT_NAME,
             time_limit=request.trial_timeout or DEFAULT_TRIAL_TIMEOUT[KIND_OF_GATE[gate]],
@@ -118,42 +130,60 @@ def run_metadata(
     }
 
 
-def _credentials(request: RunRequest, settings: Settings, stack: ExitStack) -> dict[str, str]:
-    """What the agent needs to reach its model, starting the scripted one where it is asked for.
-
-    Raises TwogateError that lists every variable missing, those of Langfuse too.
-    """
+def _check(request: RunRequest, settings: Settings, choice: JudgeChoice) -> None:
+    """Raise TwogateError that lists every variable missing for this run, those of Langfuse and the judge too."""
     problems: list[str] = []
     if not request.embedded:
         try:
             settings.langfuse()
         except TwogateError as error:
             problems += error.lines
-    if request.script is None and not request.subscription and settings.missing([ANTHROPIC_API_KEY]):
+    if request.script is None and not request.subscription and not any(map(settings.get, AGENT_VARIABLES)):
         problems.append(
             f"{ANTHROPIC_API_KEY} is not set; set it (see .env.example), use your login by --subscription, "
             "or run without a key: twogate run --scripted SCRIPT, or twogate demo"
         )
+    if _expected_gate(request) == "merge":
+        problems += choice.problems(settings, scripted=request.script is not None)
     if problems:
         raise TwogateError(problems)
-    if request.script is not None:
-        from evals.embedded.model import ScriptedModel, load_script
 
-        reach_loopback_directly()
-        model = stack.enter_context(ScriptedModel(load_script(request.script)))
-        return {ANTHROPIC_API_KEY: "scripted", ANTHROPIC_BASE_URL: model.base_url}
-    names = (ANTHROPIC_BASE_URL,) if request.subscription else (ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL)
+
+def _scripted(request: RunRequest, stack: ExitStack) -> ScriptedUrls | None:
+    """The scripted model, started for as long as the run lasts, where it is asked for."""
+    if request.script is None:
+        return None
+    from evals.embedded.model import ScriptedModel, load_script
+
+    reach_loopback_directly()
+    model = stack.enter_context(ScriptedModel(load_script(request.script)))
+    return ScriptedUrls(model.base_url, model.openai_base_url)
+
+
+def agent_credentials(settings: Settings, *, scripted: ScriptedUrls | None, subscription: bool) -> dict[str, str]:
+    """What an agent needs to reach its model. With a subscription the local login is used, so no API key."""
+    if scripted is not None:
+        return {ANTHROPIC_API_KEY: "scripted", ANTHROPIC_BASE_URL: scripted.base_url}
+    names = [*AGENT_VARIABLES, ANTHROPIC_BASE_URL]
+    if subscription:
+        names.remove(ANTHROPIC_API_KEY)
     return {name: value for name in names if (value := settings.get(name))}
 
 
+def _expected_gate(request: RunRequest) -> Gate | None:
+    """The gate by what was asked; None when only the items can tell."""
+    if request.gate is not None or request.dataset is None:
+        return request.gate or "pr"
+    return gate_of_dataset(request.dataset)
+
+
 def _items(request: RunRequest, recorder: Recorder) -> tuple[Dataset, Gate, list[Item]]:
-    name = request.dataset or DEFAULT_DATASETS[request.gate or "pr"]
-    gate = request.gate if request.dataset is None else request.gate or gate_of_dataset(name)
+    gate = _expected_gate(request)
+    name = request.dataset or DEFAULT_DATASETS[gate or "pr"]
     dataset = fetch_dataset(recorder, name)
     items = parse_items(dataset.raw_items(), gate)
     if gate is None and items:
         gate = next(one for one, kind in KIND_OF_GATE.items() if kind == items[0].kind)
     chosen = select(items, request.id_regex, request.category)
-    if gate != "pr":
-        raise TwogateError(f"{name}: agent items cannot be run yet; choose a dataset of tool-call items")
+    assert gate is not None, "select leaves at least one item, whose kind tells the gate"
     return dataset, gate, chosen

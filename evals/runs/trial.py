@@ -18,6 +18,27 @@ Outcome = Literal["passed", "failed", "error", "not_run"]
 TrialKind = Literal["tool-call", "agent", "qa"]
 
 
+class VoteNote(BaseModel):
+    """One judge's vote."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str
+    verdict: Literal["PASS", "FAIL"]
+    reason: str
+    cost_usd: float | None = None
+
+
+class JudgeNote(BaseModel):
+    """What the judge made of a conversation, in the journal."""
+
+    model_config = ConfigDict(frozen=True)
+
+    verdict: Literal["PASS", "FAIL"]
+    reason: str
+    votes: tuple[VoteNote, ...] = ()
+
+
 class TrialResult(BaseModel):
     """What a trial came to. One line of the journal; `version` changes when a key changes its meaning."""
 
@@ -35,6 +56,8 @@ class TrialResult(BaseModel):
     """Why: expected and actual for a failure, the cause for an error."""
     scores: tuple[Score, ...] = ()
     conversation: Conversation | None = None
+    judgement: JudgeNote | None = None
+    """agent: the judge's verdict; the trial passes only if its tools did not fail unexpectedly besides."""
     trace_id: str | None = None
     observation_id: str | None = None
     started_at: datetime
@@ -52,6 +75,7 @@ class Verdict:
     passed: bool
     reason: str
     scores: tuple[Score, ...]
+    judgement: JudgeNote | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +113,7 @@ async def run_trial(
     started_at = datetime.now(UTC)
     conversation: Conversation | None = None
     scores: tuple[Score, ...] = ()
+    judgement: JudgeNote | None = None
     outcome: Outcome = "error"
     try:
         async with asyncio.timeout(time_limit):
@@ -97,6 +122,7 @@ async def run_trial(
         outcome = "passed" if measured.verdict.passed else "failed"
         reason = measured.verdict.reason
         scores = measured.verdict.scores
+        judgement = measured.verdict.judgement
     except AgentError as error:
         reason = error.cause
         conversation = error.conversation
@@ -116,6 +142,7 @@ async def run_trial(
         reason=" ".join(reason.split()),
         scores=scores,
         conversation=conversation,
+        judgement=judgement,
         trace_id=trace_id,
         observation_id=observation_id,
         started_at=started_at,
