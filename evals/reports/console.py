@@ -103,11 +103,30 @@ def closing_lines(outcome: RunOutcome, root: Path, iterations: int) -> list[str]
     lines += _never_completed(summary.never_completed, iterations)
     if summary.interrupted:
         lines.append("⏹️ interrupted: the trials that were not run count as not passed")
+    lines += _repeats(summary)
+    if summary.sweep is not None:
+        problem = summary.sweep.problem
+        lines += [f"⚠️ sweep: not made: {problem}"] if problem else list(summary.sweep.lines)
     loud = "" if outcome.recorded.complete else "⚠️ "
     lines.append(f"{loud}{outcome.recorded.line()}")
     lines += _circumstances(summary, outcome.folder, root)
     lines.append(f"🔗 {summary.url or _relative(outcome.folder, root)}")
+    if not outcome.swept:
+        lines.append("🧹 the sweep is strict, so this run fails")
     lines.append(f"📊 {summary.line}")
+    return lines
+
+
+def _repeats(summary: RunSummary) -> list[str]:
+    """pass@k and pass^k, the interval and the flaky items of a run with iterations."""
+    if summary.repeats is None:
+        return []
+    low, high = summary.repeats.interval_95
+    lines = [f"🔁 95 % interval of the pass rate: {low:.1%} to {high:.1%} (Wilson)"]
+    for at in summary.repeats.mean:
+        lines.append(f"   k={at.k}: pass@k {at.pass_at_k:.1%}, pass^k {at.pass_hat_k:.1%}")
+    if summary.repeats.flaky:
+        lines.append(f"🎲 flaky: {', '.join(summary.repeats.flaky)}")
     return lines
 
 

@@ -14,14 +14,16 @@ from types import FrameType
 from typing import Any, Protocol
 
 from evals.conversation import TURN_LIMIT
+from evals.errors import TwogateError
 from evals.gate import DEFAULT_THRESHOLD, GateResult
 from evals.recording.client import Recorder, log_to
 from evals.recording.experiment import experiment_id, experiment_url, project_id, run_experiment
 from evals.recording.scores import PlacedScore, read_back, write_score
+from evals.recording.sweep import sweep_experiment
 from evals.recording.trace import record_conversation
 from evals.redact import Redactor
 from evals.runs.journal import RUN_FILE, SUMMARY_FILE, Journal, create_run_folder, write_json
-from evals.runs.models import DEFAULT_CONCURRENCY, RunOutcome, RunRecord, summarise
+from evals.runs.models import DEFAULT_CONCURRENCY, RunOutcome, RunRecord, SweepNote, summarise
 from evals.runs.output import task_output
 from evals.runs.trial import Case, TrialResult, run_trial
 from evals.scoring import Score
@@ -62,6 +64,11 @@ class RunPlan:
     iterations: int = 1
     concurrency: int = DEFAULT_CONCURRENCY
     threshold: Fraction = DEFAULT_THRESHOLD
+    sweep: bool = False
+    """Look for ERROR observations that nothing explains, after the run."""
+    strict_sweep: bool = False
+    under_test: tuple[str, ...] = ()
+    """The servers whose failed calls the sweep counts."""
     rate_score: str = "pass_rate"
     """The name of the run's own score: passed over requested."""
     scripted: bool = False
@@ -190,6 +197,7 @@ class _Run:
             scores=self._placed,
         )
         embedded = self._recorder.server.embedded
+        sweep = self._sweep()
         summary = summarise(
             record,
             self._results,
@@ -200,13 +208,33 @@ class _Run:
             scripted=plan.scripted,
             embedded=embedded,
             interrupted=interrupted,
+            sweep=sweep,
         )
         write_json(self._folder / SUMMARY_FILE, summary)
         if plan.summary_json is not None:
             write_json(plan.summary_json, summary)
-        outcome = RunOutcome(folder=self._folder, summary=summary, recorded=recorded)
+        outcome = RunOutcome(folder=self._folder, summary=summary, recorded=recorded, strict_sweep=plan.strict_sweep)
         self._reporter.finished(outcome)
         return outcome
+
+    def _sweep(self) -> SweepNote | None:
+        if not self._plan.sweep or not self._results:
+            return None
+        try:
+            sweep = sweep_experiment(
+                self._recorder,
+                self._project,
+                name=self._record.run,
+                since=self._record.started_at,
+                under_test=self._plan.under_test,
+            )
+        except TwogateError as error:
+            return SweepNote(errors=0, unexpected=(), problem="; ".join(error.lines), lines=())
+        return SweepNote(
+            errors=sweep.errors,
+            unexpected=tuple(row.line() for row in sweep.unexpected),
+            lines=tuple(sweep.lines()),
+        )
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from evals.gate import DEFAULT_THRESHOLD, GateResult
 from evals.items import Gate
+from evals.passk import AtK, ItemTrials, estimate
 from evals.recording.scores import Recorded
 from evals.runs.trial import TrialResult
 
@@ -44,6 +45,8 @@ class RunRequest:
     judge_models: tuple[str, ...] = ()
     """Models that judge agent items, each with a vote; empty for the default."""
     claude_judge: bool = False
+    strict_sweep: bool = False
+    """An unexpected row of the sweep fails the run."""
     target: Path | None = None
     claude_code: Path | None = None
     summary_json: Path | None = None
@@ -83,6 +86,57 @@ class TrialNote(BaseModel):
     trace_id: str | None = None
 
 
+class SweepNote(BaseModel):
+    """What the sweep found."""
+
+    model_config = ConfigDict(frozen=True)
+
+    errors: int
+    unexpected: tuple[str, ...]
+    lines: tuple[str, ...] = ()
+    """As the console shows it."""
+    problem: str | None = None
+    """Why it could not be made, if so."""
+
+
+class AtKNote(BaseModel):
+    """Estimates for one k, the mean over the items."""
+
+    model_config = ConfigDict(frozen=True)
+
+    k: int
+    pass_at_k: float
+    """At least one of k trials passes."""
+    pass_hat_k: float
+    """All of k trials pass."""
+
+
+class ItemNote(BaseModel):
+    """One item's trials, counted, with its estimates for k = 1…n."""
+
+    model_config = ConfigDict(frozen=True)
+
+    item: str
+    passed: int
+    failed: int
+    error: int
+    not_run: int
+    at: tuple[AtKNote, ...]
+
+
+class Repeats(BaseModel):
+    """What repeated trials say (see `evals.passk`)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    mean: tuple[AtKNote, ...]
+    interval_95: tuple[float, float]
+    """The 95 % Wilson interval of passed over requested."""
+    flaky: tuple[str, ...]
+    """Items that both passed and failed."""
+    items: tuple[ItemNote, ...]
+
+
 class RunSummary(BaseModel):
     """``summary.json``: what came out."""
 
@@ -107,6 +161,9 @@ class RunSummary(BaseModel):
     total_tokens: int | None
     """None when no trial reported its tokens."""
     cost_usd: float | None
+    """Of the agent and the judge, as far as they reported it."""
+    repeats: Repeats | None
+    """None for a single iteration."""
     started_at: datetime
     ended_at: datetime
     experiment_id: str
@@ -118,6 +175,8 @@ class RunSummary(BaseModel):
     scripted: bool
     embedded: bool
     interrupted: bool
+    sweep: SweepNote | None = None
+    """None where no sweep was made."""
     metadata: dict[str, str]
 
 
@@ -128,10 +187,18 @@ class RunOutcome:
     folder: Path
     summary: RunSummary
     recorded: Recorded
+    strict_sweep: bool = False
+
+    @property
+    def swept(self) -> bool:
+        """False when the sweep was strict and found something, or could not be made."""
+        sweep = self.summary.sweep
+        return not self.strict_sweep or (sweep is not None and not sweep.unexpected and sweep.problem is None)
 
     @property
     def met(self) -> bool:
-        return self.summary.met
+        """What the exit code says: the threshold is met, and a strict sweep found nothing."""
+        return self.summary.met and self.swept
 
 
 def never_completed(items: Sequence[str], iterations: int, results: Sequence[TrialResult]) -> list[TrialNote]:
@@ -151,6 +218,43 @@ def never_completed(items: Sequence[str], iterations: int, results: Sequence[Tri
     return sorted(notes, key=lambda note: (note.item, note.iteration))
 
 
+def repeats(record: RunRecord, results: Sequence[TrialResult]) -> Repeats:
+    """pass@k and pass^k per item and over the run; trials without a verdict count as not passed."""
+    by_item: dict[str, Counter[str]] = {item: Counter() for item in record.items}
+    for result in results:
+        by_item[result.item][result.outcome] += 1
+    estimated = estimate(
+        ItemTrials(
+            item=item,
+            passed=counts["passed"],
+            failed=counts["failed"],
+            error=counts["error"],
+            not_run=record.iterations - counts.total(),
+        )
+        for item, counts in by_item.items()
+    )
+    return Repeats(
+        mean=tuple(map(_at_k, estimated.mean)),
+        interval_95=estimated.interval,
+        flaky=estimated.flaky,
+        items=tuple(
+            ItemNote(
+                item=one.trials.item,
+                passed=one.trials.passed,
+                failed=one.trials.failed,
+                error=one.trials.error,
+                not_run=one.trials.not_run,
+                at=tuple(map(_at_k, one.at)),
+            )
+            for one in estimated.items
+        ),
+    )
+
+
+def _at_k(at: AtK) -> AtKNote:
+    return AtKNote(k=at.k, pass_at_k=float(at.pass_at), pass_hat_k=float(at.pass_hat))
+
+
 def summarise(
     record: RunRecord,
     results: Sequence[TrialResult],
@@ -162,6 +266,7 @@ def summarise(
     scripted: bool,
     embedded: bool,
     interrupted: bool,
+    sweep: SweepNote | None = None,
 ) -> RunSummary:
     """Fold the journal's trials into a summary."""
     counts = Counter(result.outcome for result in results)
@@ -169,6 +274,7 @@ def summarise(
     conversations = [result.conversation for result in results if result.conversation is not None]
     tokens = [one.usage.total_tokens for one in conversations if one.usage is not None]
     costs = [one.cost_usd for one in conversations if one.cost_usd is not None]
+    costs += [vote.cost_usd for one in results if one.judgement for vote in one.judgement.votes if vote.cost_usd]
     return RunSummary(
         run=record.run,
         gate=record.gate,
@@ -190,6 +296,7 @@ def summarise(
         never_completed=tuple(missing),
         total_tokens=sum(tokens) if tokens else None,
         cost_usd=sum(costs) if costs else None,
+        repeats=repeats(record, results) if record.iterations > 1 else None,
         started_at=record.started_at,
         ended_at=ended_at,
         experiment_id=record.experiment_id,
@@ -201,5 +308,6 @@ def summarise(
         scripted=scripted,
         embedded=embedded,
         interrupted=interrupted,
+        sweep=sweep,
         metadata=record.metadata,
     )
