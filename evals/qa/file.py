@@ -184,9 +184,9 @@ class _Reader:
         except expat.ExpatError as error:
             reason = expat.errors.messages.get(error.code, "malformed")
             hint = {
-                expat.errors.codes[
-                    expat.errors.XML_ERROR_INVALID_TOKEN
-                ]: "write & as &amp; and < as &lt;, or use CDATA",
+                expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN]: (
+                    "write & as &amp; and < as &lt;, or use CDATA, and no -- in a comment"
+                ),
                 expat.errors.codes[expat.errors.XML_ERROR_UNDEFINED_ENTITY]: "write the character itself",
                 expat.errors.codes[expat.errors.XML_ERROR_TAG_MISMATCH]: (
                     "close every element in order, and write < in a text as &lt;"

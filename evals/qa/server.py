@@ -1,0 +1,176 @@
+"""The server under test as the command line names it: over stdio, SSE or streamable HTTP."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from evals.errors import TwogateError
+from evals.target import Launch, Target, Transport, load_target
+from evals.tool_listing import Tool, list_tools
+
+SERVER_NAME = "server"
+_SECRET_NAME = re.compile(
+    r"key|token|secret|passw|passphrase|pwd|auth|credential|cookie|session|signature", re.IGNORECASE
+)
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2: token
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """One server, or nothing: then the target's file says which."""
+
+    transport: Transport | None = None
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    url: str | None = None
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    def mistakes(self, target: Path | None) -> list[str]:
+        """What does not go together, one line each."""
+        problems = []
+        transport = self.transport or ("http" if self.url is not None else "stdio")
+        named = self.command is not None or self.url is not None
+        if target is not None and (named or self.transport or self.args or self.env or self.headers):
+            problems.append(
+                "--target names the servers itself; leave out --transport, --command, --url and what is theirs"
+            )
+        elif self.command is not None and self.url is not None:
+            problems.append("--command and --url are two servers; give one")
+        elif transport == "stdio":
+            if self.url is not None:
+                problems.append("--url does not go with --transport stdio; use -t http or -t sse")
+            elif self.command is None and (self.transport or self.args or self.env):
+                problems.append("--transport stdio, --args and --env need --command")
+            if self.headers:
+                problems.append("--header goes with --url only")
+        else:
+            if self.url is None:
+                problems.append(f"--transport {transport} needs --url")
+            if self.command is not None or self.args or self.env:
+                problems.append(f"--command, --args and --env go with --transport stdio, not {transport}")
+        if self.url is not None and not re.match(r"https?://[^/]", self.url):
+            problems.append(f"--url {self.url!r} must start with http:// or https:// and name a host")
+        return problems
+
+    def launch(self) -> Launch | None:
+        """How to start or reach the server; None when the options name none."""
+        if self.url is not None:
+            return Launch(
+                server=SERVER_NAME,
+                transport="sse" if self.transport == "sse" else "http",
+                url=self.url,
+                headers=self.headers,
+                label=without_secrets(self.url),
+            )
+        if self.command is None:
+            return None
+        return Launch(
+            server=SERVER_NAME,
+            transport="stdio",
+            command=self.command,
+            args=self.args,
+            env=self.env,
+            label=" ".join((self.command, *self.args)),
+        )
+
+    def secret_values(self) -> list[str]:
+        """The values of variables and headers whose names say that they are secret."""
+        values = []
+        for name, value in (*self.env, *self.headers):
+            if _SECRET_NAME.search(name):
+                # "Bearer x": x alone is as secret.
+                values += [value, *value.split()[1:]]
+        if self.url is not None:
+            parts = urlsplit(self.url)
+            values += [parts.password or "", *(pair.partition("=")[2] for pair in parts.query.split("&"))]
+        return [value for value in values if value]
+
+
+@dataclass(frozen=True)
+class Servers:
+    """The servers a question is put to."""
+
+    launches: tuple[Launch, ...]
+    description: str
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+
+def find_servers(options: ServerOptions, root: Path, variables: Mapping[str, str], target: Path | None) -> Servers:
+    """The server of the options, else those of the target's file. Raises TwogateError when there is none."""
+    launch = options.launch()
+    if launch is not None:
+        return Servers((launch,), f"{launch.label} ({launch.transport})", tuple(options.secret_values()))
+    try:
+        found: Target = load_target(root, variables, target)
+    except TwogateError as error:
+        if target is not None or len(error.lines) > 1:
+            raise
+        hint = "or name a server: -t stdio -c python -a my_server.py, or -t http -u URL"
+        raise TwogateError(f"{error.lines[0]}; {hint}") from None
+    secrets = tuple(one for server in found.servers for one in server.secret_values())
+    return Servers(found.launches(), found.describe(), secrets)
+
+
+async def list_servers_tools(servers: Servers) -> tuple[Tool, ...]:
+    """Every tool, before anything is spent. Raises TwogateError with every server that does not connect."""
+    tools: list[Tool] = []
+    problems: list[str] = []
+    for launch in servers.launches:
+        try:
+            tools += await list_tools(launch)
+        except TwogateError as error:
+            problems += error.lines
+    if not problems and not tools:
+        problems.append(f"the target ({servers.description}) lists no tools")
+    if problems:
+        raise TwogateError(problems)
+    return tuple(tools)
+
+
+def parse_pair(text: str, kind: Literal["variable", "header"]) -> tuple[str, str]:
+    """``KEY=VALUE`` or ``Key: Value``. Raises ValueError with what is wrong."""
+    separator, form = ("=", "KEY=VALUE") if kind == "variable" else (":", "'Key: Value'")
+    name, found, value = text.partition(separator)
+    name = name.strip()
+    pattern = _VARIABLE_NAME if kind == "variable" else _HEADER_NAME
+    shown = name if found else text
+    if not found or not name:
+        raise ValueError(f"{shown!r} is no {kind}; write {form}")
+    if not pattern.fullmatch(name):
+        raise ValueError(f"{name!r} is no name of a {kind}; write {form}")
+    if kind == "header":
+        value = value.strip()
+        if not value:
+            raise ValueError(f"the header {name!r} has no value; write {form}")
+        if any(char in value for char in "\r\n\0") or not value.isascii():
+            raise ValueError(f"the value of the header {name!r} must be one line of ASCII text")
+    elif "\0" in value:
+        raise ValueError(f"the value of the variable {name!r} holds a null character")
+    return name, value
+
+
+def without_secrets(url: str) -> str:
+    """An address without user, password, query and fragment."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path, "", ""))
+
+
+def shown_command(arguments: Sequence[str], options: ServerOptions) -> tuple[str, ...]:
+    """A command line for the record: the values of variables and headers are left out, whatever their names."""
+    values = sorted({value for _, value in (*options.env, *options.headers) if value}, key=len, reverse=True)
+    shown = []
+    for argument in arguments:
+        for value in values:
+            if argument.endswith(value) and len(argument) > len(value):
+                argument = f"{argument[: -len(value)]}…"
+                break
+        shown.append(argument)
+    return tuple(shown)
