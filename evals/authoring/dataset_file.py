@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evals.authoring.stored import StoredItem
+from evals.authoring.stored import StoredItem, ordered
 from evals.errors import TwogateError
 from evals.items import Problem
 
@@ -76,7 +76,7 @@ def read_dataset_file(path: Path, name: str | None = None) -> DatasetContent:
 
 def dataset_text(content: DatasetContent) -> str:
     """The file's text, the same for equal contents whatever the order of items and keys was."""
-    head = {"dataset": content.name, "description": content.description, "metadata": content.metadata}
+    head = {"dataset": content.name, "description": content.description, "metadata": ordered(content.metadata)}
     whole = {key: value for key, value in head.items() if value is not None}
     whole["items"] = [item.written() for item in sorted(content.items, key=lambda item: item.id)]
     return json.dumps(whole, ensure_ascii=False, indent=2) + "\n"

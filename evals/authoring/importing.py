@@ -172,7 +172,7 @@ def _read_test_cases(path: Path) -> tuple[list[_TestCase], list[str]]:
             label = one.get("id") if isinstance(one, dict) else None
             problems += [
                 f"{path}: testCases[{position}]{f' ({label})' if label else ''}: "
-                f"{'.'.join(map(str, mistake['loc'])) or 'case'}: {mistake['msg'][0].lower()}{mistake['msg'][1:]}"
+                f"{'.'.join(map(str, mistake['loc'])) or 'case'}: {_mistake(mistake['type'])}"
                 for mistake in error.errors()
             ]
             continue
@@ -183,6 +183,16 @@ def _read_test_cases(path: Path) -> tuple[list[_TestCase], list[str]]:
     if problems:
         raise TwogateError(problems)
     return cases, [f"keys that have no place in an item are left out: {', '.join(sorted(unknown))}"] if unknown else []
+
+
+def _mistake(kind: str) -> str:
+    known = {
+        "missing": "is missing; add it",
+        "string_type": "must be text",
+        "list_type": "must be a list of tool names",
+        "model_type": 'must be an object with "id", "category", "query" and "expectedTools"',
+    }
+    return known.get(kind, f"is wrong ({kind})")
 
 
 def _reference(reference: str, tools: list[str]) -> str:

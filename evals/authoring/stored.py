@@ -57,9 +57,9 @@ class StoredItem:
         """Keys in the fixed order: known ones first, as in the documentation, the others by name."""
         return replace(
             self,
-            input=_ordered(self.input, _INPUT_ORDER),
-            expected_output=_ordered(self.expected_output, ()),
-            metadata=_ordered(_without_nulls(self.metadata), _METADATA_ORDER),
+            input=ordered(self.input, _INPUT_ORDER),
+            expected_output=ordered(self.expected_output),
+            metadata=ordered(_without_nulls(self.metadata), _METADATA_ORDER),
         )
 
     def as_kept(self) -> StoredItem:
@@ -102,12 +102,13 @@ def _without_nulls(metadata: Any) -> Any:
     return metadata
 
 
-def _ordered(value: Any, first: Sequence[str]) -> Any:
+def ordered(value: Any, first: Sequence[str] = ()) -> Any:
+    """A JSON value with the keys of its objects in one order: those of `first`, then the others by name."""
     if isinstance(value, Mapping):
         keys = [key for key in first if key in value] + sorted(key for key in value if key not in first)
-        return {key: _ordered(value[key], ()) for key in keys}
+        return {key: ordered(value[key]) for key in keys}
     if isinstance(value, list | tuple):
-        return [_ordered(each, ()) for each in value]
+        return [ordered(each) for each in value]
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     return value

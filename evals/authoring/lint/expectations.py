@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped]
-from jsonschema.validators import validator_for  # type: ignore[import-untyped]
+from jsonschema.exceptions import SchemaError
+from jsonschema.validators import validator_for
 
 from evals.authoring.catalog import properties
 from evals.authoring.lint.rules import Context, Hit

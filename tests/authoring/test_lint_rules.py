@@ -1,0 +1,287 @@
+"""Each rule on what it must find and on what it must leave alone."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from authoring_support import REPOSITORY, agent, catalog, codes, findings, tool_call
+
+from evals.agents.claude_code import BUILTIN_TOOLS
+from evals.authoring.catalog import Catalog, read_catalog
+from evals.authoring.checking import check_content
+from evals.authoring.dataset_file import DatasetContent, read_dataset_file
+from evals.authoring.lint.engine import Selection, lint
+from evals.authoring.lint.registry import CODES, RULES
+from evals.authoring.lint.report import lint_json, lint_lines
+from evals.authoring.stored import StoredItem
+from evals.target import load_target
+
+GUIDE = (REPOSITORY / "docs" / "authoring.md").read_text(encoding="utf-8")
+BAD = {gate: REPOSITORY / "fixtures" / "lint" / f"bad-{gate}.json" for gate in ("pr", "merge")}
+GOOD = sorted((REPOSITORY / "fixtures" / "datasets").glob("*.json"))
+
+
+@pytest.fixture(scope="module")
+def shipped_target() -> Catalog:
+    """The tools of the two bundled servers, asked for live."""
+    checked = [check_content(read_dataset_file(path)) for path in (*BAD.values(), *GOOD)]
+    target = load_target(REPOSITORY, {}, REPOSITORY / "twogate.toml")
+    return read_catalog(target, [item for one in checked for item in one.items], BUILTIN_TOOLS)
+
+
+def test_the_shipped_bad_cases_are_found_each_exactly_once(shipped_target: Catalog) -> None:
+    checked = [(gate, check_content(read_dataset_file(path))) for gate, path in BAD.items()]
+    found = lint(checked, shipped_target).findings
+    assert sorted(finding.code for finding in found) == sorted(CODES)
+    for finding in found:
+        # the slug says which rule the case breaks
+        assert finding.code.lower() in finding.item or finding.code == "TW003", finding
+
+
+def test_nothing_is_found_in_the_shipped_good_datasets(shipped_target: Catalog) -> None:
+    assert GOOD
+    report = lint([(path.name, check_content(read_dataset_file(path))) for path in GOOD], shipped_target)
+    assert report.findings == ()
+    assert report.items >= 40
+
+
+def test_every_code_is_documented_under_its_link() -> None:
+    headings = re.findall(r"^#+ (TW\d{3})$", GUIDE, re.MULTILINE)
+    assert headings == sorted(CODES)
+    assert len({rule.name for rule in RULES}) == len(RULES)
+
+
+def good(query: str = "What does nightly-report do?", **metadata: object) -> StoredItem:
+    return agent("merge/tasks/single-good", query, **metadata)  # type: ignore[arg-type]
+
+
+def test_a_good_item_of_each_kind() -> None:
+    assert codes(good()) == []
+    assert codes(tool_call("pr/get_task/good", "What does nightly-report do?", ["get_task"])) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("Use get_task on nightly-report.", ["TW101 error"]),
+        ("Please use get task on nightly-report.", ["TW101 warning"]),
+        ("Get task nightly-report for me.", []),
+        ("Show me what nightly-report does, caseSensitive please.", []),
+        ("Show the last five, limit=5.", []),  # a parameter of another tool than the item's
+        ("Show nightly-report, task=nightly-report.", ["TW102 error"]),
+        ("Which things tools are there?", ["TW103 error"]),
+        ("Give me one saved task with its action, please.", ["TW105 error"]),
+        ("Give me a saved task with the action it has.", []),
+    ],
+)
+def test_what_gives_the_answer_away(query: str, expected: list[str]) -> None:
+    assert [f"{finding.code} {finding.severity}" for finding in findings(good(query))] == expected
+
+
+def test_all_parameters_count_where_the_item_is_about_no_single_tool() -> None:
+    item = agent("merge/tasks/single-any", "Show five at most, limit=5.", category="everything")
+    assert codes(item) == ["TW102"]
+
+
+def test_hard_items_are_held_to_more() -> None:
+    assert codes(agent("merge/tasks/hard-one", "Get task nightly-report for me.")) == ["TW104"]
+    assert codes(agent("merge/tasks/hard-one", "Use get_task for nightly-report.")) == ["TW104"]
+    assert codes(agent("merge/tasks/hard-one", "What is nightly-report for?")) == []
+
+
+def test_a_name_inside_what_the_first_call_must_search_for_is_fine() -> None:
+    query = "Where is get_task mentioned?"
+    assert codes(tool_call("pr/search/a", query, ["search"], expectedArgs={"query": "get_task"})) == []
+    assert codes(tool_call("pr/search/a", query, ["search"])) == ["TW101"]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("Fetch https://your-site.com/a", True),
+        ("Fetch https://www.mysite.io", True),
+        ("Fetch example-shop.com please", True),
+        ("Fetch https://api.example.com/v1", True),
+        ("Fetch https://shop.example", True),
+        ("Fetch http://foo.com", True),
+        ("Fetch https://test-domain.org", True),
+        ("Fetch https://example.com/a and https://www.example.org", False),
+        ("Fetch https://www.rfc-editor.org/rfc/rfc9110", False),
+        ("Fetch https://shop.com and https://www.website.com", False),
+        ("Fetch python.org, docs.python.org and contest.io", False),
+        ("Write to jane@foo.com", False),
+        ("Open src/foo.test.ts and my-site.config.dev.ts and foo.com.py", False),
+        ("Fetch http://127.0.0.1:80/ and http://localhost/x", False),
+    ],
+)
+def test_placeholder_hosts(query: str, found: bool) -> None:
+    assert codes(good(query)) == (["TW106"] if found else [])
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("Repeat nightly-report's description word for word.", True),
+        ("Copy the whole text of it.", True),
+        ("Show me the entire contents of it.", True),
+        ("Is the entire text of it in French?", False),
+        ("What is written in its third line?", False),
+    ],
+)
+def test_long_repetitions(query: str, found: bool) -> None:
+    assert codes(good(query)) == (["TW107"] if found else [])
+    # nothing is repeated where nothing runs
+    assert codes(tool_call("pr/get_task/a", query, ["get_task"])) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("Save a counter named report.", True),
+        ("Create one called 'my.report' for nightly-report.", True),
+        ("Create one called eval-report for the one named nightly-report.", False),
+        ("Create one named `eval-report`.", False),
+        ("Save what the one named nightly-report gave. It is called nightly.", True),
+        ("What does the thing called nightly-report do?", False),
+        ("Add up the numbers 3 and 4.", False),
+    ],
+)
+def test_created_things_have_the_prefix(query: str, found: bool) -> None:
+    assert codes(good(query)) == (["TW108"] if found else [])
+    assert codes(tool_call("pr/create_task/a", query, ["create_task"])) == []
+
+
+def test_errors_that_are_provoked_are_expected() -> None:
+    query = "What does no-such-report do?"
+    assert codes(good(query)) == ["TW109"]
+    assert codes(good(query, expectedErrors=["get_task"])) == []
+    assert codes(agent("merge/tasks/single-not-found", "What does the old report do?")) == ["TW109"]
+    assert codes(good("What does the report that does not exist say?")) == ["TW109"]
+    # a list without hits is no error
+    assert codes(agent("merge/tasks/single-a", query, category="list_tasks")) == []
+
+
+def test_turns_leave_room_for_what_is_asked() -> None:
+    query = "Save it as eval-a. Then run it. Then show me the result. Finally remove it."
+    assert codes(good(query, maxTurns=4)) == ["TW110"]
+    assert codes(good(query, maxTurns=5)) == []
+    assert codes(good(query)) == []
+    assert codes(agent("merge/tasks/hard-a", "Why is the total wrong?", maxTurns=7)) == ["TW110"]
+    numbered = "Do this:\n1. first\n2. second\n3. third\n4. fourth"
+    assert codes(good(numbered, maxTurns=3)) == ["TW110"]
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        ("It says 3.", ["TW201"]),
+        ("PASS only if it says 3.", ["TW201"]),
+        ("FAIL if it says 4. PASS only if it says 3.", ["TW201"]),
+        ("pass only if it says 3. fail if not.", ["TW201"]),
+        ("PASS only if it says 3.\nFAIL if it says 4.", []),
+        ("PASS only if the tool returned 3. FAIL if it says 4.", ["TW202"]),
+        ("PASS only if the server's response is 3. FAIL if it says 4.", ["TW202"]),
+        ("PASS only if it handles the error gracefully. FAIL if it gives up.", ["TW202"]),
+        ("PASS only if it gives a helpful answer. FAIL if it gives up.", ["TW202"]),
+        ("PASS only if the agent calls get_task and answers 3. FAIL if it answers without a call.", []),
+        ("PASS only if it says 3. FAIL if it doesn't mention the author.", ["TW203"]),
+        ("PASS only if it says 3. FAIL if it omits the date.", ["TW203"]),
+        ("PASS only if it says 3 and does not mention 4. FAIL if it says 5.", []),
+        ("PASS only if it says 3. FAIL if it gives another number or does not look.", []),
+        ("PASS only if it says 3 and apologizes. FAIL if it says 4.", ["TW204"]),
+        ("PASS only if it says 3 in a friendly way. FAIL if it says 4.", ["TW204"]),
+        ("PASS only if it saves another kind of task. FAIL if it says 4.", []),
+    ],
+)
+def test_references(reference: str, expected: list[str]) -> None:
+    assert codes(agent("merge/tasks/single-a", "How many are there?", reference)) == expected
+
+
+@pytest.mark.parametrize(
+    ("tools", "arguments", "expected"),
+    [
+        (["get_tasks"], {}, [("TW301", "metadata.expectedTools")]),
+        (["Bash", "get_task"], {}, []),
+        (["list_tasks"], {"page": 2}, [("TW302", "metadata.expectedArgs.page")]),
+        (["list_tasks"], {"limit": 5, "action": "sort", "search": None}, []),
+        (["list_tasks"], {"limit": 5.0}, []),
+        (["list_tasks"], {"limit": "5"}, [("TW303", "metadata.expectedArgs.limit")]),
+        (["list_tasks"], {"limit": 101}, [("TW303", "metadata.expectedArgs.limit")]),
+        (["list_tasks"], {"action": "drop"}, [("TW303", "metadata.expectedArgs.action")]),
+        (["list_tasks"], {"search": 5}, [("TW303", "metadata.expectedArgs.search")]),
+        (["list_tasks", "get_task"], {"limit": 5}, [("TW304", "metadata.expectedArgs.limit")]),
+        (["list_tasks", "get_task"], {"page": 5}, [("TW302", "metadata.expectedArgs.page")]),
+    ],
+)
+def test_expectations_and_schemas(tools: list[str], arguments: dict[str, object], expected: list[object]) -> None:
+    more = {"expectedArgs": arguments} if arguments else {}
+    found = findings(tool_call(f"pr/{tools[0]}/a", "What is there to see?", tools, **more))
+    assert [(finding.code, finding.field) for finding in found] == expected
+
+
+def test_tools_that_may_fail_are_looked_up_too_and_builtins_only_where_they_are() -> None:
+    item = good(expectedErrors=["fetch_task"], failTools=["fetch_task"])
+    assert [(one.code, one.field) for one in findings(item)] == [
+        ("TW301", "metadata.expectedErrors"),
+        ("TW301", "metadata.failTools"),
+    ]
+    assert codes(tool_call("pr/Bash/a", "What is there?", ["Bash"], mcpToolsOnly=True)) == ["TW301"]
+
+
+def test_a_mistake_in_the_servers_schema_is_not_the_items() -> None:
+    broken = catalog()
+    tools = tuple(
+        tool.model_copy(update={"input_schema": {"properties": {"task": {"type": "text", "$ref": "#/nowhere"}}}})
+        for tool in broken.all_tools()
+    )
+    item = tool_call("pr/get_task/a", "What is there?", ["get_task"], expectedArgs={"task": 3})
+    assert lint([("t", check_content(DatasetContent("t", (item,))))], catalog(tools=tools)).findings == ()
+
+
+def test_near_duplicates_are_reported_once_each() -> None:
+    one = tool_call("pr/get_task/a", "What does the report of each night do?", ["get_task"])
+    two = tool_call("pr/get_task/b", "what does the REPORT of each night do", ["get_task"])
+    three = tool_call("pr/get_task/c", "What does the report of each night do!", ["get_task"])
+    other = tool_call("pr/get_task/d", "What does the report of each month do?", ["get_task"])
+    found = findings(one, two, three, other, select="TW003")
+    assert [finding.item for finding in found] == ["pr/get_task/b", "pr/get_task/c"]
+    assert "of pr/get_task/a" in found[1].message
+
+
+def test_without_a_target_the_rules_that_need_one_are_named() -> None:
+    item = tool_call("pr/get_task/a", "Use get_task. Fetch foo.com.", ["get_task"])
+    report = lint([("t", check_content(DatasetContent("t", (item,))))], None)
+    assert [finding.code for finding in report.findings] == ["TW106"]
+    assert report.skipped == tuple(rule.code for rule in RULES if rule.needs_target)
+    assert any("TW101" in line.text and "without a target" in line.text for line in lint_lines(report))
+
+
+def test_selection() -> None:
+    item = tool_call("pr/get_task/a", "Use get_task on foo.com with get_task.", ["get_task"])
+    twin = tool_call("pr/get_task/b", "Use get_task at foo.com.", ["get_task"])
+
+    def chosen(select: list[str], ignore: list[str]) -> Counter[str]:
+        checked = check_content(DatasetContent("t", (item, twin)))
+        report = lint([("t", checked)], catalog(), Selection.parse(select, ignore))
+        return Counter(finding.code for finding in report.findings)
+
+    assert chosen([], []) == {"TW101": 2, "TW106": 2}
+    assert chosen(["tw101"], []) == {"TW101": 2}
+    assert chosen(["TW1"], ["TW106"]) == {"TW101": 2}
+    assert chosen([], ["TW101:pr/get_task/a, TW106"]) == {"TW101": 1}
+    with pytest.raises(ValueError, match="TW9: no such code"):
+        Selection.parse(["TW9"], [])
+
+
+def test_invalid_items_are_reported_beside_the_findings_of_the_others() -> None:
+    content = DatasetContent("x-pr", (StoredItem("pr/a/b"), tool_call("pr/get_task/a", "Fetch foo.com", ["get_task"])))
+    report = lint([("x", check_content(content))], catalog())
+    assert {(finding.item, finding.code) for finding in report.findings} == {
+        ("pr/a/b", "TW001"),
+        ("pr/get_task/a", "TW106"),
+    }
+    assert '"link": "docs/authoring.md#tw106"' in lint_json(report)
+    assert Path("docs/authoring.md").name in report.findings[0].link
