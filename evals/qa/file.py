@@ -90,7 +90,7 @@ def is_placeholder(text: str) -> bool:
     return bare in _PLACEHOLDER_TEXTS or (bracketed and _PLACEHOLDER_WORD.search(bare) is not None)
 
 
-_PLACEHOLDER_MARKS = re.compile(r"\.{2,}|…+|\?{2,}|_{2,}|-{3,}|\[\s*\]|<\s*>|\[[.…]+\]")
+_PLACEHOLDER_MARKS = re.compile(r"\.{2,}|…+|\?{2,}|_{2,}|-{3,}|\[[.…]+\]")
 _PLACEHOLDER_TODO = re.compile(r"(?:TODO|FIXME|TBD|TBC|XXX)\s*(?::|$|-\s|\()", re.IGNORECASE)
 _PLACEHOLDER_WORD = re.compile(r"\b(?:answer|question|placeholder|insert|fill in|your|to ?do)\b")
 _PLACEHOLDER_TEXTS = frozenset(

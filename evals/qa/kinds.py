@@ -62,7 +62,7 @@ _FORMS: tuple[tuple[AnswerKind, re.Pattern[str]], ...] = (
 # Words that fix a form whatever the kind: a named format, an example, or that the answer is to be taken as it stands.
 _ANY_FORM = _any(
     r"\b(?:format|formatted|verbatim|exact|exactly|literal|literally|such as|for example|like this|in the form)\b",
-    r"\be\.?g\.|\bcharacter by character\b|\bas it (?:appears|stands|is)\b",
+    r"\blike [\"'`]?\S*\d|\be\.?g\.|\bcharacter by character\b|\bas it (?:appears|stands|is)\b",
     r"\bas (?:it is |they are )?(?:written|shown|stored|printed|returned|given|displayed|declared|listed|recorded)\b",
     r"\b(?:write|written|answer|answered|give|given|express|expressed|reply|respond|state|stated|report|reported) "
     r"(?:\w+ ){0,4}?(?:as|in|with|without)\b",

@@ -229,8 +229,8 @@ def _answer_in_question(pair: QaPair) -> Found | None:
     answer = pair.answer.strip()
     if len(answer) < 3 or answer_kind(answer) == "yes-no":
         return None
-    found = re.search(rf"(?<![\w-]){re.escape(answer)}(?![\w-])", pair.question, re.IGNORECASE)
-    if found is None or words.is_a_choice(pair.question, found.start(), found.end()):
+    found = re.finditer(rf"(?<![\w-]){re.escape(answer)}(?![\w-])", pair.question, re.IGNORECASE)
+    if all(words.is_a_choice(pair.question, one.start(), one.end()) for one in found):
         return None
     return f"the question contains its answer {answer!r}", "describe it in other words, or ask for something else"
 

@@ -23,7 +23,7 @@ CHANGING = _any(
     rf"\b(?:an?|{_FEW}) {_SPAN}s? ago\b",
     r"\bcurrent (?:state|status|number|count|version|price|value|balance|owner|assignee|rate|amount|total)\b",
     r"(?<!up )\bto date\b|\bso far\b",
-    r"(?:^|[,;]\s*|\b(?:is|are|it|there|until|till|as of|by) )now\b(?! that)(?=[\s,.?!]|$)",
+    r"(?:^|[,;]\s*|\b(?:is|are|it|there|until|till|as of|by) )now\b(?! that)(?=[\s,.?!]|$)|\bnow\s*[?.!]",
 )
 """Words that make an answer change with time, whatever else the question says."""
 LATEST = _any(r"\b(?:latest|newest|most recent(?:ly)?|recent(?:ly)?|lately)\b")
@@ -62,7 +62,7 @@ ASKS_FOR_LIST = _any(
     r"\b(?:what|which) are (?:all )?the (?:names|titles|ids|values)\b",
     r"\bwhich (?:two|three|four|five) \w+",
 )
-SEVERAL = re.compile(r"[,;/&\n]|\sand\s")
+SEVERAL = re.compile(r"\S\s*[,;/&\n]\s*\S|\sand\s")
 ASKS_VERBATIM = _any(
     r"\b(?:verbatim|exact|exactly|title|word for word)\b",
     r"\bas (?:it is |they are )?(?:written|shown|printed|given|stored|returned)\b",
@@ -141,7 +141,7 @@ def is_structured(answer: str) -> bool:
 def is_a_choice(question: str, start: int, end: int) -> bool:
     """Whether the words at these places are one of several that the question offers to choose from."""
     before, after = question[max(0, start - 40) : start], question[end : end + 40]
-    if re.search(r"\b(?:or|either)\s+[\"'`“‘]?$|/\s*$", before, re.IGNORECASE):
+    if re.search(r"\b(?:or|either)\s+(?:(?:the|an?)\s+)?[\"'`“‘]?$|/\s*$", before, re.IGNORECASE):
         return True
     if re.match(r"[\"'`”’]?,?\s*(?:or\b|/)", after, re.IGNORECASE):
         return True
