@@ -183,6 +183,8 @@ class ClaudeJudge:
             "CLAUDE_CODE_DISABLE_ULTRATHINK": "1",
             "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
             "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",
+            # Its own 10 tries of a failing API, a refused key included, take 3 minutes.
+            "CLAUDE_CODE_MAX_RETRIES": "5",
             # Answers that do not fit the schema, the first one included.
             "MAX_STRUCTURED_OUTPUT_RETRIES": str(asks),
         }

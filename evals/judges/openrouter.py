@@ -69,7 +69,10 @@ class OpenRouterJudge:
                     vote = await self._vote(request)
             except TimeoutError:
                 raise JudgeError(f"the judge {self._model} gave no verdict within {self._timeout:g} s") from None
-            except openai.OpenAIError as error:
+            except JudgeError:
+                raise
+            except Exception as error:
+                # Whatever a service or a client makes of it: no verdict is an error, never a crash of the run.
                 raise JudgeError(f"the judge {self._model} failed: {self._said(error)}") from error
             observation.voted(vote)
         return Judgement(vote.verdict, vote.reason, (vote,))
@@ -85,7 +88,11 @@ class OpenRouterJudge:
         # Opened and closed here: its connections belong to the running event loop.
         async with self._client() as client:
             for _ in range(ASKS):
-                completion = await self._complete(client, [*messages, *again])
+                try:
+                    completion = await self._complete(client, [*messages, *again])
+                except ValueError as error:
+                    trouble = f"no JSON ({error})"
+                    continue
                 spent.add(completion)
                 text = _text(completion)
                 answer = read_verdict(text)
@@ -127,9 +134,9 @@ class OpenRouterJudge:
                 return completion
         raise AssertionError("the last form answers or raises")
 
-    def _said(self, error: openai.OpenAIError) -> str:
-        """An error of the client in one line, without the key."""
-        text = str(error)
+    def _said(self, error: Exception) -> str:
+        """An error in one line, without the key."""
+        text = f"{type(error).__name__}: {error}"
         if isinstance(error, openai.APIStatusError):
             body = error.body if isinstance(error.body, dict) else {}
             text = f"HTTP {error.status_code}: {body.get('message') or error.message}"
@@ -179,6 +186,8 @@ def _text(completion: Any) -> str:
 
 def _trouble(completion: Any, text: str) -> str:
     """What an unreadable answer was."""
+    if isinstance(completion, str):
+        return f'no chat completion: "{" ".join(completion.split())[:100]}" (check OPENROUTER_BASE_URL)'
     error = getattr(completion, "error", None)
     if isinstance(error, dict):
         return f"an error: {' '.join(str(error.get('message') or error).split())[:_CAUSE]}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from evals.gate import percent_below
+from evals.gate import percent
 from evals.judges.check import Checked, CheckReport
 
 _MARKS = {True: "✅", False: "❌"}
@@ -45,9 +45,8 @@ def closing_lines(report: CheckReport, minimum: Fraction | None) -> list[str]:
 def verdict_line(report: CheckReport, minimum: Fraction | None) -> str:
     """`📊 34/36 agree (94.4 %), Cohen's kappa 0.89, minimum 90 %: check passed`."""
     share = Fraction(report.agreed, report.total)
-    met = minimum is None or share >= minimum
     kappa = "not defined" if report.kappa is None else f"{report.kappa:.2f}"
-    line = f"📊 {report.agreed}/{report.total} agree ({percent_below(share, met)} %), Cohen's kappa {kappa}"
+    line = f"📊 {report.agreed}/{report.total} agree ({percent(share, minimum or Fraction(0))} %), Cohen's kappa {kappa}"
     if report.not_judged:
         line += f", {report.not_judged} without a verdict"
     if minimum is not None:
