@@ -100,3 +100,13 @@ def tool_call_item(slug: str, query: str, tools: list[str], **metadata: Any) -> 
         "input": {"query": query},
         "metadata": {"category": tools[0], "kind": "tool-call", "expectedTools": tools, **metadata},
     }
+
+
+def agent_item(slug: str, query: str, **metadata: Any) -> dict[str, Any]:
+    """An agent item as a dataset file holds it."""
+    return {
+        "id": f"merge/repository/{slug}",
+        "input": {"query": query},
+        "expectedOutput": "PASS only if the answer names README.md. FAIL if not.",
+        "metadata": {"category": "search_text", "kind": "agent", **metadata},
+    }

@@ -1,0 +1,164 @@
+"""A run's trials as text: what `twogate show` prints, from the journal or from Langfuse alike."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+from langfuse.api.core import ApiError
+
+from evals.errors import TwogateError
+from evals.recording.client import Recorder
+from evals.runs.journal import read_journal
+from evals.runs.output import transcript
+from evals.runs.reading import read_record
+
+_MARKS = {"passed": "✅", "failed": "❌", "error": "🔥"}
+_PAGE = 100
+_LOOKBACK = timedelta(days=365)
+
+
+@dataclass(frozen=True)
+class ShownTrial:
+    """A trial as it is shown."""
+
+    item: str
+    iteration: int
+    outcome: str
+    reason: str
+    query: str
+    steps: tuple[dict[str, Any], ...]
+    """As `transcript` gives them."""
+    verdict: str | None
+    """The judge's, with its reason."""
+    rerun: str
+    """The command that runs this item again."""
+
+
+def shown_from_journal(folder: Path) -> list[ShownTrial]:
+    """The trials of a run on disk. Raises TwogateError when its files cannot be read."""
+    record = read_record(folder)
+    return [
+        ShownTrial(
+            item=result.item,
+            iteration=result.iteration,
+            outcome=result.outcome,
+            reason=result.reason,
+            query=result.conversation.query if result.conversation is not None else "",
+            steps=tuple(transcript(result.conversation)),
+            verdict=f"{result.judgement.verdict}: {result.judgement.reason}" if result.judgement is not None else None,
+            rerun=_rerun(result.item, record.dataset, record.gate),
+        )
+        for result in read_journal(folder)
+    ]
+
+
+def shown_from_langfuse(recorder: Recorder, run: str) -> list[ShownTrial]:
+    """The trials of an experiment. Raises TwogateError when the server cannot be read or has none of that name."""
+    shown: list[ShownTrial] = []
+    cursor: str | None = None
+    try:
+        while True:
+            page = recorder.client.api.experiments.list_items(
+                from_start_time=datetime.now(UTC) - _LOOKBACK,
+                experiment_name=run,
+                fields="core,io,metadata",
+                limit=_PAGE,
+                cursor=cursor,
+            )
+            shown += [_from_row(row) for row in page.data]
+            cursor = page.meta.cursor
+            if not cursor:
+                break
+    except (ApiError, httpx.HTTPError) as error:
+        where = recorder.server.keys.base_url
+        raise TwogateError(f"{where} cannot be read: {type(error).__name__}; check the LANGFUSE_* variables") from None
+    if not shown:
+        raise TwogateError(
+            f"there is no run {run!r} here or in Langfuse; twogate show latest shows the newest one here"
+        )
+    return shown
+
+
+def _from_row(row: Any) -> ShownTrial:
+    output = _parsed(row.output)
+    query = _parsed(row.input).get("query", "")
+    judge = output.get("judgeResult")
+    gate = "pr" if row.experiment_item_id.startswith("pr/") else "merge"
+    return ShownTrial(
+        item=row.experiment_item_id,
+        iteration=int(output.get("iteration", 1)),
+        outcome=str(output.get("outcome", "error")),
+        reason=str(output.get("reason", row.output or "")),
+        query=str(query),
+        steps=tuple(output.get("transcript", ())),
+        verdict=f"{judge['verdict']}: {judge['reason']}" if judge else None,
+        rerun=_rerun(row.experiment_item_id, None, gate),
+    )
+
+
+def _parsed(value: Any) -> dict[str, Any]:
+    """Inputs and outputs come back as JSON text."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _rerun(item: str, dataset: str | None, gate: str) -> str:
+    from evals.items import DEFAULT_DATASETS
+
+    where = f"--gate {gate}"
+    if dataset is not None and dataset not in DEFAULT_DATASETS.values():
+        where = f"--dataset {shlex.quote(dataset)}"
+    return f"twogate run {where} --id {shlex.quote(f'^{re.escape(item)}$')}"
+
+
+def show_lines(trials: Sequence[ShownTrial], *, item: str | None = None, failed: bool = False) -> Iterator[str]:
+    """The trials as text. Raises TwogateError when the item fits none."""
+    try:
+        wanted = re.compile(item or "")
+    except re.error as error:
+        raise TwogateError(f"{item!r} is not an item or a regular expression: {error}") from None
+    chosen = [trial for trial in trials if trial.item == item] or [one for one in trials if wanted.search(one.item)]
+    if not trials:
+        raise TwogateError("this run has no finished trial yet")
+    if not chosen:
+        raise TwogateError(f"{item!r} fits none of the {len(trials)} trials of this run")
+    if failed:
+        chosen = [trial for trial in chosen if trial.outcome != "passed"]
+        if not chosen:
+            yield "every trial shown passed"
+    for trial in sorted(chosen, key=lambda one: (one.item, one.iteration)):
+        yield from _trial_lines(trial)
+
+
+def _trial_lines(trial: ShownTrial) -> Iterator[str]:
+    yield f"{_MARKS.get(trial.outcome, '·')} {trial.item} #{trial.iteration}: {trial.outcome}"
+    yield f"   query:  {_indented(trial.query)}"
+    for step in trial.steps:
+        if "tool" in step:
+            state = " (denied)" if step.get("denied") else " (failed)" if step.get("error") else ""
+            yield f"   call:   {step['tool']}({json.dumps(step.get('arguments', {}), ensure_ascii=False)}){state}"
+        elif "answer" in step:
+            yield f"   answer: {_indented(step['answer'])}"
+        else:
+            yield f"   says:   {_indented(str(step.get('narration', '')))}"
+    if trial.verdict is not None:
+        yield f"   judge:  {_indented(trial.verdict)}"
+    yield f"   reason: {_indented(trial.reason)}"
+    yield f"   rerun:  {trial.rerun}"
+    yield ""
+
+
+def _indented(text: str) -> str:
+    return "\n           ".join(text.splitlines()) if text else ""
