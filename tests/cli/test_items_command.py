@@ -1,0 +1,311 @@
+"""``twogate items`` as its users meet it: output, exit codes, files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from lab import REPOSITORY, REPOSITORY_TARGET, Lab, clean_environment, tool_call_item
+
+from evals.cli.main import cli
+from evals.conversation import Conversation, ToolCall, Turn
+from evals.errors import TwogateError
+from evals.runs.journal import RUN_FILE, Journal, write_json
+from evals.runs.models import RunRecord
+from evals.runs.trial import TrialResult
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ITEMS = [
+    tool_call_item("about", "What is this project about?", ["read_file"], expectedArgs={"path": "README.md"}),
+    tool_call_item("who-calls", "Who calls round_amount?", ["search_text"]),
+]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command printed, and how it ended."""
+
+    code: int
+    out: str
+    errors: list[str]
+
+
+Items = Callable[..., Said]
+
+
+@pytest.fixture
+def items(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Items:
+    """``twogate items`` run in this process, in an empty folder with the repository server as its target."""
+    for name in os.environ.keys() - clean_environment().keys():
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    Path("twogate.toml").write_text(REPOSITORY_TARGET)
+
+    def run(*arguments: str) -> Said:
+        result = CliRunner().invoke(cli, ["items", *arguments])
+        error = result.exception
+        if error is not None and not isinstance(error, SystemExit | TwogateError):
+            raise error
+        lines = error.lines if isinstance(error, TwogateError) else result.stderr.splitlines()
+        return Said(result.exit_code, result.stdout, lines)
+
+    return run
+
+
+def write(name: str, items: list[dict[str, Any]], dataset: str = "things-pr") -> str:
+    Path(name).write_text(json.dumps({"dataset": dataset, "items": items}))
+    return name
+
+
+def test_the_whole_way_of_a_dataset(items: Items) -> None:
+    file = write("pr.json", ITEMS)
+    assert items("format", "--check", file).errors == ["pr.json: is not formatted; run twogate items format pr.json"]
+    assert items("format", file).out == "pr.json: formatted\n"
+    assert items("format", "--check", file).code == 0
+    assert items("validate", file).out == "pr.json: 2 items are valid\n"
+
+    dry = items("push", "--dry-run", file)
+    assert dry.out.splitlines()[0] == (
+        "+ dataset things-pr: there is none of that name in the embedded store; it is created"
+    )
+    assert dry.out.endswith(
+        "2 new, 0 changed, 0 unchanged in things-pr (the embedded store); dry run, nothing is sent\n"
+    )
+    assert items("validate", "--dataset", "things-pr").errors == [
+        "there is no dataset 'things-pr' in the embedded store; push a file into it, or name another"
+    ]
+    assert items("push", file).out.endswith("; sent and read back\n")
+    assert items("push", file).out == (
+        "0 new, 0 changed, 2 unchanged in things-pr (the embedded store); nothing to send\n"
+    )
+    assert items("export", "--dataset", "things-pr").out == Path(file).read_text()
+    assert items("diff", file, "things-pr").out == "no difference between pr.json and dataset things-pr\n"
+
+    raw = json.loads(Path(file).read_text())
+    del raw["items"][0]["metadata"]["expectedArgs"]
+    Path("changed.json").write_text(json.dumps(raw))
+    changed = items("diff", "things-pr", "changed.json")
+    assert (changed.code, changed.out) == (
+        1,
+        '~ pr/read_file/about\n    metadata.expectedArgs\n      - {"path": "README.md"}\n',
+    )
+    assert items("push", "changed.json").code == 0
+    assert "expectedArgs" not in items("export", "--dataset", "things-pr").out
+
+    assert "archived (things-pr)" in items("archive", "pr/read_file/about").out
+    kept = items("export", "--dataset", "things-pr", "--keep-archived", "-o", file)
+    assert kept.out == "pr.json: 2 items of things-pr, 1 of them archived\n"
+    assert '"status": "ARCHIVED"' in Path(file).read_text()
+
+
+def test_the_documented_way_to_see_a_diff_against_git(tmp_path: Path, lab: Lab) -> None:
+    lab.dataset(ITEMS, "things-pr")
+    exported = lab.twogate("items", "export", "--dataset", "things-pr", "-o", "pr.json")
+    assert exported.returncode == 0, exported.stderr
+    text = (lab.root / "pr.json").read_text()
+    (lab.root / "pr.json").write_text(text.replace("round_amount", "something else"))
+    script = REPOSITORY / "scripts" / "export_dataset.py"
+    again = subprocess.run(
+        [sys.executable, str(script), "--dataset", "things-pr"],
+        cwd=lab.root,
+        env=clean_environment(PYTHONPATH=str(REPOSITORY)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (again.returncode, again.stdout) == (0, text)
+    git = shutil.which("git")
+    assert git is not None
+    diff = subprocess.run(
+        [git, "diff", "--no-index", "pr.json", "-"],
+        cwd=lab.root,
+        input=again.stdout,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert diff.returncode == 1
+    changed = [line for line in diff.stdout.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+    assert changed == [
+        '-        "query": "Who calls something else?"',
+        '+        "query": "Who calls round_amount?"',
+    ]
+    missing = subprocess.run(
+        [sys.executable, str(script), "--dataset", "none"],
+        cwd=lab.root,
+        env=clean_environment(PYTHONPATH=str(REPOSITORY)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert missing.returncode == 1
+    assert missing.stderr == (
+        "error: there is no dataset 'none' in the embedded store; push a file into it, or name another\n"
+    )
+
+
+def test_problems_of_all_files_at_once(items: Items) -> None:
+    one = write("one.json", [{**ITEMS[0], "note": 1}, {"id": "pr/a/b", "input": {"query": ""}}])
+    two = write("two.json", [tool_call_item("x", "TODO: ask", ["read_file"])])
+    said = items("validate", one, two)
+    assert said.code == 1
+    assert said.errors == [
+        "one.json: pr/read_file/about: note: is not a known key; use id, input, expectedOutput, metadata, status",
+        "one.json: pr/a/b: input.query: is empty; write a text",
+        "one.json: pr/a/b: metadata: is missing; add it",
+        "two.json: pr/read_file/x: input.query: is a draft; edit it and take TODO away",
+    ]
+    assert items("validate", "none.json", "other.json").errors == [
+        "none.json: cannot be read: No such file or directory",
+        "other.json: cannot be read: No such file or directory",
+    ]
+    assert items("push", one).code == 1
+    assert items("validate", "--dataset", "things-pr").code == 1
+
+
+def test_the_default_datasets(items: Items) -> None:
+    said = items("validate")
+    assert said.code == 0
+    assert [line.split(":")[0] for line in said.out.splitlines()] == [
+        "dataset mcp-server-evals-pr",
+        "dataset mcp-server-evals-merge",
+    ]
+
+
+def test_lint_findings_codes_and_exit_codes(items: Items) -> None:
+    file = write("pr.json", [*ITEMS, tool_call_item("bad", "Use read_file on README.md.", ["read_file"])])
+    said = items("lint", file)
+    assert said.code == 1
+    assert said.out.splitlines() == [
+        'pr.json: pr/read_file/bad: TW101 error: input.query: "Use read_file" names the tool read_file',
+        "    why: a user knows no such name, so the case measures reading instead of choosing",
+        "    fix: say what the user wants in the user's words, as one who has never seen the tool list "
+        "(docs/authoring.md#tw101)",
+        "1 error, 0 warnings in 3 items",
+    ]
+    assert items("lint", "--ignore", "TW101:pr/read_file/bad", file).code == 0
+    assert items("lint", "--select", "TW2", file).code == 0
+    without = items("lint", "--no-target", file)
+    assert (without.code, without.out.splitlines()[0][:32]) == (0, "without a target, not looked at:")
+    plain = json.loads(items("lint", "--json", file).out)
+    assert (plain["errors"], plain["findings"][0]["item"]) == (1, "pr/read_file/bad")
+    usage = items("lint", "--select", "TW9", file)
+    assert (usage.code, "TW9: no such code" in usage.errors[-1]) == (2, True)
+    assert items("lint", "--no-target", "--target", "twogate.toml", file).code == 2
+    assert items("lint", "--target", "none.toml", file).errors == ["--target none.toml: there is no such file"]
+
+
+def test_coverage_with_groups_a_run_and_a_limit(items: Items, tmp_path: Path) -> None:
+    file = write("pr.json", ITEMS)
+    groups = '\n[coverage.read_file]\ngroups = { range = ["start_line", "end_line"] }\n'
+    Path("twogate.toml").write_text(REPOSITORY_TARGET + groups)
+    said = items("coverage", "--format", "json", file)
+    plain = json.loads(said.out)
+    rows = {(cell["tool"], cell["group"]): cell for cell in plain["cells"]}
+    assert ("read_file", "start_line") not in rows
+    assert rows["read_file", "range"]["covered"] is False
+    assert rows["read_file", "path"]["dedicated"] == ["pr/read_file/about"]
+
+    folder = tmp_path / ".twogate" / "runs" / "some-run"
+    folder.mkdir(parents=True)
+    record = RunRecord(
+        run="some-run",
+        started_at=NOW,
+        command=(),
+        gate="pr",
+        dataset="things-pr",
+        items=("pr/read_file/about",),
+        iterations=1,
+        requested=1,
+        threshold="1",
+        experiment_id="e",
+        metadata={},
+    )
+    write_json(folder / RUN_FILE, record)
+    arguments = {"path": "README.md", "end_line": 5}
+    call = ToolCall(id="1", name="mcp__repository__read_file", server="repository", arguments=arguments, called_at=NOW)
+    turn = Turn(message_id="m", calls=(call,), started_at=NOW, ended_at=NOW)
+    result = TrialResult(
+        run="some-run",
+        item="pr/read_file/about",
+        iteration=1,
+        kind="tool-call",
+        category="read_file",
+        outcome="failed",
+        reason="expected something else",
+        conversation=Conversation(query="What?", turns=(turn,), started_at=NOW, ended_at=NOW),
+        started_at=NOW,
+        ended_at=NOW,
+    )
+    with Journal(folder) as journal:
+        journal.append(result)
+    called = json.loads(items("coverage", "--format", "json", "--run", "latest", file).out)
+    rows = {(cell["tool"], cell["group"]): cell for cell in called["cells"]}
+    assert (rows["read_file", "range"]["covered"], rows["read_file", "range"]["called_dedicated"]) == (True, 1)
+    assert called["covered"] == plain["covered"] + 1
+    assert items("coverage", "--run", "some-rum", file).errors == ["there is no run 'some-rum'; near: some-run"]
+
+    assert items("coverage", "--fail-under", "20", file).code == 0
+    low = items("coverage", "--fail-under", "90", "--format", "markdown", "-o", "coverage.md", file)
+    assert (low.code, low.out) == (1, "")
+    assert low.errors == [f"coverage is {plain['percent']:.1f} %, under the 90 % asked for"]
+    assert Path("coverage.md").read_text().startswith("| Tool | Parameter or outcome |")
+
+    items("push", file)
+    drafted = items("import", "--from-run", "some-run", "-o", "drafts.json")
+    assert drafted.out == (
+        "drafts.json: 1 drafts for things-pr, 1 to be edited before a push; next: twogate items lint drafts.json\n"
+    )
+    assert items("push", "drafts.json").errors == [
+        "drafts.json: pr/read_file/about-draft: input.query: is a draft; edit it and take TODO away"
+    ]
+
+    Path("twogate.toml").write_text(REPOSITORY_TARGET + "\n[coverage.read_file]\ngroups = { range = [] }\nall = 1\n")
+    assert items("coverage", file).errors == [
+        "twogate.toml: coverage.read_file.groups.range: tuple should have at least 1 item after validation, not 0 "
+        "(is [])",
+        "twogate.toml: coverage.read_file.all: is not a known key; use groups",
+    ]
+
+
+def test_import_writes_new_files_only(items: Items) -> None:
+    Path("cases.json").write_text(
+        json.dumps({"testCases": [{"id": "a", "category": "c", "query": "q?", "expectedTools": ["t"]}]})
+    )
+    said = items("import", "cases.json", "-o", "drafts.json")
+    assert (said.code, items("validate", "drafts.json").code) == (0, 0)
+    assert items("import", "cases.json", "-o", "drafts.json").errors == ["drafts.json: exists already; name a new file"]
+    for arguments in (
+        ["-o", "x.json"],
+        ["cases.json", "--from-run", "r", "-o", "x.json"],
+        ["qa.xml", "--gate", "pr", "-o", "x.json"],
+        ["cases.json", "--category", "c", "-o", "x.json"],
+        ["cases.json"],
+    ):
+        assert items("import", *arguments).code == 2
+    assert not Path("x.json").exists()
+    qa = str(REPOSITORY / "fixtures" / "qa")
+    for path in sorted(Path(qa).glob("*.xml")):
+        assert items("import", str(path), "-o", f"{path.stem}.json").code == 0
+        assert items("validate", f"{path.stem}.json").code == 0
+
+
+def test_usage_errors(items: Items) -> None:
+    assert items("export", "--keep-archived").code == 2
+    assert items("export", "--previous", "x.json", "-o", "y.json").code == 2
+    assert items("archive").code == 2
+    assert items("push").code == 2
+    assert items("archive", "pr/a/b").errors == ["pr/a/b: there is no such item in the embedded store"]
+    assert items("export", "--dataset", "mcp-server-evals-pr", "-o", "none/x.json").errors == [
+        "none/x.json: cannot be written: No such file or directory"
+    ]
