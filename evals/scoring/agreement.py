@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
 
-Verdict = Literal["PASS", "FAIL"]
+from evals.scoring.judge import Verdict
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ async def test_a_verdict_asked_for_again_in_an_isolated_session(tmp_path: Path) 
     assert generation["endTime"] > generation["startTime"]
 
 
-async def test_no_readable_verdict_and_a_failing_service_are_errors() -> None:
+async def test_no_readable_verdict_a_failing_service_and_a_hanging_one_are_errors() -> None:
     with scripted({"raw": "I think it passed."}) as model:
         judge = claude_judge("claude-sonnet-5", credentials(model), subscription=False)
         with pytest.raises(JudgeError) as raised:
@@ -122,4 +122,11 @@ async def test_no_readable_verdict_and_a_failing_service_are_errors() -> None:
         with pytest.raises(JudgeError) as raised:
             await judge.judge(QUERY, REFERENCE, conversation("Deleted."))
     assert raised.value.cause.startswith("the judge claude-sonnet-5 failed: HTTP 400: ")
+    assert left_behind() == []
+
+    with scripted({"verdict": "PASS"}, faults=[{"kind": "hang", "times": "always"}]) as model:
+        judge = claude_judge("claude-sonnet-5", credentials(model), subscription=False, timeout=4)
+        with pytest.raises(JudgeError) as raised:
+            await judge.judge(QUERY, REFERENCE, conversation("Deleted."))
+    assert raised.value.cause == "the judge claude-sonnet-5 gave no verdict within 4 s"
     assert left_behind() == []
