@@ -46,7 +46,9 @@ def verdict_line(report: CheckReport, minimum: Fraction | None) -> str:
     """`📊 34/36 agree (94.4 %), Cohen's kappa 0.89, minimum 90 %: check passed`."""
     share = Fraction(report.agreed, report.total)
     kappa = "not defined" if report.kappa is None else f"{report.kappa:.2f}"
-    line = f"📊 {report.agreed}/{report.total} agree ({percent(share, minimum or Fraction(0))} %), Cohen's kappa {kappa}"
+    line = (
+        f"📊 {report.agreed}/{report.total} agree ({percent(share, minimum or Fraction(0))} %), Cohen's kappa {kappa}"
+    )
     if report.not_judged:
         line += f", {report.not_judged} without a verdict"
     if minimum is not None:
