@@ -93,7 +93,7 @@ env = {{ PYTHONPATH = "{REPOSITORY}" }}
 """
 
 
-def tool_call_item(slug: str, query: str, tools: list[str], **metadata: Any) -> dict[str, Any]:
+def tool_call_item(slug: str, query: str, tools: list[str], /, **metadata: Any) -> dict[str, Any]:
     """A tool-call item as a dataset file holds it."""
     return {
         "id": f"pr/{tools[0]}/{slug}",
@@ -102,7 +102,7 @@ def tool_call_item(slug: str, query: str, tools: list[str], **metadata: Any) -> 
     }
 
 
-def agent_item(slug: str, query: str, **metadata: Any) -> dict[str, Any]:
+def agent_item(slug: str, query: str, /, **metadata: Any) -> dict[str, Any]:
     """An agent item as a dataset file holds it."""
     return {
         "id": f"merge/repository/{slug}",

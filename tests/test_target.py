@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from evals.errors import TwogateError
+from evals.target import Target, load_target
+
+
+def load(folder: Path, text: str, name: str = "twogate.toml", **variables: str) -> Target:
+    (folder / name).write_text(text, encoding="utf-8")
+    return load_target(folder, variables)
+
+
+def problems(folder: Path, text: str, name: str = "twogate.toml") -> list[str]:
+    with pytest.raises(TwogateError) as caught:
+        load(folder, text, name)
+    return caught.value.lines
+
+
+def test_a_stdio_server_starts_in_the_files_folder_with_its_variables(tmp_path: Path) -> None:
+    target = load(
+        tmp_path,
+        """
+[servers.one]
+command = "${TWOGATE_PYTHON}"
+args = ["-m", "server", "--level=${LEVEL:-info}"]
+env = { TOKEN = "${TOKEN}" }
+tools_arg = "--tools={tools}"
+tool_timeout = 5
+
+[servers.two]
+command = "npx"
+auxiliary = true
+""",
+        TOKEN="secret-token",
+    )
+    assert [server.name for server in target.under_test] == ["one"]
+    launch = target.servers[0].launch(["docs", "runs"])
+    assert launch.args[3:] == (str(tmp_path), sys.executable, "-m", "server", "--level=info", "--tools=docs,runs")
+    assert dict(launch.env) == {"TOKEN": "secret-token"}
+    assert launch.tool_timeout == 5
+    assert target.secret_values() == ["secret-token"]
+    # neither what is shown nor what a debugger prints holds the secret
+    assert launch.label == "${TWOGATE_PYTHON} -m server --level=${LEVEL:-info}"
+    assert "secret-token" not in repr(launch) + repr(target)
+    # the same launch is the same server; other families are another one
+    assert target.servers[0].launch(["docs", "runs"]) == launch
+    assert target.servers[0].launch() != launch
+    assert target.servers[1].launch(["docs"]) == target.servers[1].launch()
+
+
+def test_an_item_s_tools_reach_a_url_as_a_parameter(tmp_path: Path) -> None:
+    target = load(
+        tmp_path,
+        """
+[servers.web]
+url = "https://example.com/mcp?x=1"
+headers = { Authorization = "Bearer ${TOKEN}" }
+tools_arg = "tools={tools}"
+""",
+        TOKEN="secret-token",
+    )
+    launch = target.servers[0].launch(["a", "b"])
+    assert (launch.transport, launch.url) == ("http", "https://example.com/mcp?x=1&tools=a,b")
+    assert dict(launch.headers) == {"Authorization": "Bearer secret-token"}
+
+
+def test_a_standard_mcp_json_is_taken(tmp_path: Path) -> None:
+    servers = {
+        "local": {"command": "server", "args": ["--x"], "env": {"A": "${HOME_OF_A:-here}"}},
+        "web": {"type": "http", "url": "https://example.com/mcp", "headers": {"K": "v"}},
+        "old": {"type": "sse", "url": "https://example.com/sse"},
+        "stream": {"type": "streamable-http", "url": "https://example.com/mcp"},
+    }
+    target = load(tmp_path, json.dumps({"mcpServers": servers}), ".mcp.json")
+    assert [launch.transport for launch in target.launches()] == ["stdio", "http", "sse", "http"]
+    assert dict(target.launches()[0].env) == {"A": "here"}
+
+
+def test_twogate_toml_comes_before_mcp_json_and_a_named_file_before_both(tmp_path: Path) -> None:
+    (tmp_path / ".mcp.json").write_text('{"mcpServers": {"json": {"command": "a"}}}')
+    (tmp_path / "other.toml").write_text('[servers.other]\ncommand = "a"\n')
+    assert load_target(tmp_path, {}).describe() == "json"
+    assert load(tmp_path, '[servers.toml]\ncommand = "a"\n').describe() == "toml"
+    assert load_target(tmp_path, {}, tmp_path / "other.toml").describe() == "other"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "describes no server"),
+        ("[servers]", "describes no server"),
+        ("[servers.a]", "needs either a command (stdio) or a url"),
+        ('[servers.a]\ncommand = "x"\nurl = "http://y"', "not both"),
+        ('[servers.a]\ncommand = "x"\nheaders = {A = "b"}', "headers"),
+        ('[servers.a]\nurl = "http://y"\nargs = ["b"]', "args, env, cwd"),
+        ('[servers.a]\nurl = "ftp://y"', "servers.a.url"),
+        ('[servers.a]\ncomand = "x"', "servers.a.comand: is not a known key"),
+        ('[servers.a]\ncommand = "x"\nargs = "y"', "servers.a.args"),
+        ('[servers.a]\ncommand = "x"\nconnect_timeout = 0', "servers.a.connect_timeout"),
+        ('[servers.a]\ncommand = "x"\ntools_arg = "--tools"', "servers.a.tools_arg"),
+        ('[servers."a b"]\ncommand = "x"', "letters, digits, _ and - only"),
+        ('[servers.a]\ncommand = "${NOT_SET}"', "the variable NOT_SET is not set"),
+        ('[servers.a]\ncommand = "x"\nauxiliary = true', "every server is auxiliary"),
+        ("[servers.a\n", "cannot be read"),
+    ],
+)
+def test_each_mistake_of_the_file_is_named(tmp_path: Path, text: str, words: str) -> None:
+    (line,) = problems(tmp_path, text)
+    assert line.startswith("twogate.toml: ")
+    assert words in line
+
+
+def test_all_mistakes_are_named_at_once(tmp_path: Path) -> None:
+    text = '[servers.a]\ncomand = "x"\n[servers.b]\ncommand = "${P} ${Q}"\n[servers."c d"]\ncommand = "x"\n'
+    lines = problems(tmp_path, text)
+    assert len(lines) == 4, lines  # an unknown key, two variables, a name
+
+
+def test_a_missing_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(TwogateError, match=r"there is no twogate.toml and no .mcp.json"):
+        load_target(tmp_path, {})
+    with pytest.raises(TwogateError, match="there is no such file"):
+        load_target(tmp_path, {}, tmp_path / "x.toml")
+    assert problems(tmp_path, "[]", ".mcp.json") == [".mcp.json: must be an object with mcpServers"]
