@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from evals.authoring.text import Token, parts, tokens
+from evals.authoring.text import parts, tokens
 
 NameKind = Literal["tool", "parameter", "family"]
 
@@ -58,9 +58,9 @@ class NamedText:
         self._text = text
         self._content = tuple(one.casefold() for one in content)
         self._tokens = list(tokens(text))
-        self._words: list[_Word] = []
-        for index, token in enumerate(self._tokens):
-            self._words += [_Word(part, index) for part in parts(token.text)]
+        self._parts = [parts(token.text) for token in self._tokens]
+        self._words = [_Word(part, index) for index, found in enumerate(self._parts) for part in found]
+        self._known = frozenset(word.part for word in self._words)
 
     def mention(self, name: str, kind: NameKind) -> Mention | None:
         """The heaviest occurrence of a name; None when its words do not stand in the text one after the other."""
@@ -69,16 +69,16 @@ class NamedText:
 
     def _occurrences(self, name: str, kind: NameKind) -> Iterator[Mention]:
         wanted = parts(name)
-        if not wanted:
-            return
         size = len(wanted)
         together = "".join(wanted)
+        if not wanted or not (together in self._known or self._known.issuperset(wanted)):
+            return
         for start, word in enumerate(self._words):
             window = self._words[start : start + size]
             if tuple(one.part for one in window) == wanted:
                 first, last = window[0].token, window[-1].token
                 base = self._base(wanted, first, last, kind)
-            elif size > 1 and word.part == together and self._parts_of(word.token) == (together,):
+            elif size > 1 and word.part == together and self._parts[word.token] == (together,):
                 # "signup" for sign_up is English: likely, not certain
                 first = last = word.token
                 base = LIKELY
@@ -97,8 +97,8 @@ class NamedText:
         size = len(wanted)
         if first == last:
             token = self._tokens[first].text
-            if self._parts_of(first) != wanted:
-                is_prefixed = token.casefold().startswith("mcp__") and self._parts_of(first)[-size:] == wanted
+            if self._parts[first] != wanted:
+                is_prefixed = token.casefold().startswith("mcp__") and self._parts[first][-size:] == wanted
                 return CERTAIN if is_prefixed and kind == "tool" else None
             if token.startswith("--") and kind == "parameter":
                 return CERTAIN
@@ -106,7 +106,7 @@ class NamedText:
                 return 0
             # "case-sensitive" is English beside the parameter case_sensitive; "list-files" is not beside list_files
             return SLIGHT if kind == "parameter" and "-" in token and "_" not in token else CERTAIN
-        if last - first != size - 1 or any(len(self._parts_of(one)) != 1 for one in range(first, last + 1)):
+        if last - first != size - 1 or any(len(self._parts[one]) != 1 for one in range(first, last + 1)):
             return None
         between = (self._text[self._tokens[one].end : self._tokens[one + 1].start] for one in range(first, last))
         if not all(gap.isspace() for gap in between):
@@ -134,7 +134,3 @@ class NamedText:
         if last + 1 < len(self._tokens):
             after = _AFTER[kind].get(self._tokens[last + 1].text.casefold(), 0)
         return before, after
-
-    def _parts_of(self, token: int) -> tuple[str, ...]:
-        found: Token = self._tokens[token]
-        return parts(found.text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 _WORD = re.compile(r"[^\W_]+")
 # a hump of camelCase, a run of capitals before one, digits
@@ -28,6 +29,7 @@ class Token:
     end: int
 
 
+@lru_cache(maxsize=4096)
 def parts(name: str) -> tuple[str, ...]:
     """The words of a technical name, folded: `listFiles`, `list_files` and `LIST-FILES` are (list, files)."""
     return tuple(part.casefold() for word in _WORD.findall(name) for part in _split_camel(word))

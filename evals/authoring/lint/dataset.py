@@ -27,6 +27,9 @@ def near_duplicates(context: Context) -> Iterator[Hit]:
     for item in context.items:
         mine = frozenset(words(item.query))
         for other, theirs in seen:
+            # sets whose sizes differ too much cannot share enough: most pairs end here
+            if min(len(mine), len(theirs)) < NEAR * max(len(mine), len(theirs)):
+                continue
             common, together = len(mine & theirs), len(mine | theirs)
             if together and common / together >= NEAR:
                 yield Hit(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from evals.authoring.catalog import properties
 from evals.authoring.difficulty import is_hard
@@ -77,26 +78,47 @@ def hard_item_names_a_tool(item: Item, context: Context) -> Iterator[Hit]:
         )
 
 
-def copies_a_description(item: Item, context: Context) -> Iterator[Hit]:
+def copies_a_description(context: Context) -> Iterator[Hit]:
     """TW105."""
-    query = words(item.query)
-    runs = {tuple(query[at : at + PHRASE_WORDS]): at for at in range(len(query) - PHRASE_WORDS + 1)}
-    for tool in context.live.tools(item):
-        for text in _descriptions(tool):
-            described = words(text)
-            for at in range(len(described) - PHRASE_WORDS + 1):
-                run = tuple(described[at : at + PHRASE_WORDS])
-                if run not in runs or sum(word not in STOP_WORDS for word in run) < _MEANING_WORDS:
-                    continue
-                length = _common_length(query[runs[run] :], described[at:])
-                phrase = " ".join(described[at : at + length])
-                yield Hit(
-                    item.id,
-                    _QUERY,
-                    f'copies "{phrase}" from the description of {tool.name}',
-                    "write it anew without looking at the description",
-                )
-                return
+    phrases: dict[tuple[str, ...] | None, dict[tuple[str, ...], _Phrase]] = {}
+    for item in context.items:
+        families = item.metadata.tools
+        if families not in phrases:
+            phrases[families] = _phrases(context.live.tools(item))
+        query = words(item.query)
+        for at in range(len(query) - PHRASE_WORDS + 1):
+            found = phrases[families].get(tuple(query[at : at + PHRASE_WORDS]))
+            if found is None:
+                continue
+            length = _common_length(query[at:], found.text[found.at :])
+            yield Hit(
+                item.id,
+                _QUERY,
+                f'copies "{" ".join(query[at : at + length])}" from the description of {found.tool}',
+                "write it anew without looking at the description",
+            )
+            break
+
+
+@dataclass(frozen=True)
+class _Phrase:
+    """Where a run of words stands: the tool, all words of the text, and the position in them."""
+
+    tool: str
+    text: list[str]
+    at: int
+
+
+def _phrases(tools: Iterable[Tool]) -> dict[tuple[str, ...], _Phrase]:
+    """The runs of words of all descriptions that are not met by chance."""
+    found: dict[tuple[str, ...], _Phrase] = {}
+    for tool in tools:
+        for text in map(words, _descriptions(tool)):
+            for at in range(len(text) - PHRASE_WORDS + 1):
+                run = tuple(text[at : at + PHRASE_WORDS])
+                if sum(word not in STOP_WORDS for word in run) >= _MEANING_WORDS:
+                    found.setdefault(run, _Phrase(tool.name, text, at))
+    return found
 
 
 def _tool_names(item: Item, context: Context) -> Iterable[str]:

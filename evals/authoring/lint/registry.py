@@ -43,7 +43,7 @@ RULES: tuple[Rule, ...] = (
         "copies-description",
         "error",
         "the model matches the words, so the case passes however bad the description is",
-        each_item(naming.copies_a_description),
+        naming.copies_a_description,
         needs_target=True,
     ),
     Rule(
