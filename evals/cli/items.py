@@ -162,15 +162,14 @@ def coverage(
     item's agent called it so.
     """
     from evals.authoring.coverage import coverage as measure
-    from evals.authoring.past_runs import read_run, run_folder
     from evals.errors import TwogateError
-    from evals.settings import Settings
+    from evals.runs.journal import read_journal
 
-    folder = run_folder(Settings.load(), run_name) if run_name is not None else None
+    folder = _run_folder(run_name) if run_name is not None else None
     with _access(embedded) as access:
         checked = _checked(access, files, datasets)
     found = [item for label, one in checked for item in one.or_raise(label)]
-    trials = read_run(folder)[1] if folder is not None else None
+    trials = read_journal(folder) if folder is not None else None
     matrix = measure(_catalog(found, target), found, run=folder.name if folder else None, trials=trials)
     _emit(_coverage_text(matrix, form, holes), output)
     if fail_under is not None and matrix.percent < fail_under:
@@ -322,11 +321,12 @@ def import_(
     if output.exists():
         raise TwogateError(f"{output}: exists already; name a new file")
     if run_name is not None:
-        from evals.authoring.past_runs import read_run, run_folder
         from evals.authoring.sources import dataset_source
-        from evals.settings import Settings
+        from evals.runs.journal import read_journal
+        from evals.runs.reading import read_record
 
-        record, trials = read_run(run_folder(Settings.load(), run_name))
+        folder = _run_folder(run_name)
+        record, trials = read_record(folder), list(read_journal(folder))
         with _access(embedded) as access:
             originals = dataset_source(access, record.dataset).content.items
         drafts = drafts_from_run(record, trials, originals, dataset)
@@ -369,6 +369,17 @@ def _catalog(found: Sequence[Item], target: Path | None) -> Catalog:
 
     settings = Settings.load()
     return read_catalog(load_target(settings.root, settings.variables, target), found, BUILTIN_TOOLS)
+
+
+def _run_folder(name: str) -> Path:
+    from evals.errors import TwogateError
+    from evals.runs.reading import find_run
+    from evals.settings import Settings
+
+    folder = find_run(Settings.load().state, name)
+    if folder is None:
+        raise TwogateError(f"there is no run {name!r} in .twogate/runs; name one that is there, or its folder")
+    return folder
 
 
 def _show_lint(report: LintReport) -> None:

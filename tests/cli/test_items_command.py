@@ -253,7 +253,9 @@ def test_coverage_with_groups_a_run_and_a_limit(items: Items, tmp_path: Path) ->
     rows = {(cell["tool"], cell["group"]): cell for cell in called["cells"]}
     assert (rows["read_file", "range"]["covered"], rows["read_file", "range"]["called_dedicated"]) == (True, 1)
     assert called["covered"] == plain["covered"] + 1
-    assert items("coverage", "--run", "some-rum", file).errors == ["there is no run 'some-rum'; near: some-run"]
+    assert items("coverage", "--run", "some-rum", file).errors == [
+        "there is no run 'some-rum' in .twogate/runs; name one that is there, or its folder"
+    ]
 
     assert items("coverage", "--fail-under", "20", file).code == 0
     low = items("coverage", "--fail-under", "90", "--format", "markdown", "-o", "coverage.md", file)
