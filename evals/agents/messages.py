@@ -84,7 +84,7 @@ class MessagesAgent:
             talk.failure = talk.failure or error.cause
         except Exception as error:
             if talk.stop is None:
-                talk.failure = talk.failure or f"the connection to the target broke: {one_line(error)}"
+                talk.failure = talk.failure or f"{talk.what_broke()}: {one_line(error)}"
         conversation = talk.conversation()
         if talk.failure is not None:
             raise AgentError(talk.failure, conversation)
@@ -240,6 +240,12 @@ class _Talk:
         cost = (usage.model_extra or {}).get("cost")
         if isinstance(cost, int | float):
             self._cost = (self._cost or 0.0) + float(cost)
+
+    def what_broke(self) -> str:
+        """The connection that is gone, and what was being called by it, as far as can be told."""
+        servers = " or ".join(repr(launch.server) for launch in self._agent.launches)
+        waiting = ", ".join(call.tool for call in self._builder.calls if call.result is None)
+        return f"the connection to the server {servers} broke{f' during the call of {waiting}' if waiting else ''}"
 
     def conversation(self) -> Conversation:
         return self._builder.build(

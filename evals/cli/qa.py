@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
@@ -72,7 +73,12 @@ _SERVER_OPTIONS = [
         metavar="'KEY: VALUE'...",
         help="sse and http: headers.",
     ),
-    click.option("--target", type=_FILE, help="The target's file instead.  [default: twogate.toml, else .mcp.json]"),
+    click.option(
+        "--target",
+        type=_FILE,
+        metavar="PATH",
+        help="The target's file instead.  [default: twogate.toml, else .mcp.json]",
+    ),
     click.option("-m", "--model", metavar="MODEL", default="claude-sonnet-5", show_default=True, help="What answers."),
     click.option("--id", "id_regex", metavar="REGEX", help="Only pairs whose id (FILE's stem/number) matches."),
     click.option("--concurrency", type=click.IntRange(1), default=4, show_default=True, help="Questions at a time."),
@@ -198,7 +204,8 @@ def solve(output: Path | None, **options: Any) -> None:
 
     path = new_file_for(options["file"], output)
     check_writable({"--output": path})
-    outcome = _execute(options)
+    # Proposals are held to no threshold.
+    outcome = _execute({**options, "threshold": Fraction(0)})
     solved = solve_outcome(outcome)
     if not outcome.report.interrupted:
         path.write_bytes(solved.source)

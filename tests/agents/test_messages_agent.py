@@ -209,7 +209,8 @@ async def test_a_server_that_dies_in_the_middle_is_an_error_with_what_there_was(
     with served(transport) as launch, scripted(calls("text"), calls("text", "die"), DONE) as model:
         error = await failure(agent(model, launch))
         requests = len(model.requests)
-    assert "'odd'" in error.cause or "the connection to the target broke" in error.cause
+    assert "the server 'odd'" in error.cause
+    assert "during the call of die" in error.cause
     assert error.conversation is not None
     assert error.conversation.calls[0].result == "plain"
     assert error.conversation.calls[2].result is None
