@@ -124,6 +124,10 @@ class ClaudeCode:
             MARK: mark,
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
+            # A query with @/path in it would put that file of this machine into the conversation.
+            "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",
+            # Of a refused request; its own default takes three minutes to give up on a wrong key.
+            "CLAUDE_CODE_MAX_RETRIES": "6",
             "TMPDIR": str(temporary),  # Claude Code leaves sockets and logs of its shells there
             # A trial ends when the agent does: no subagent or shell may go on behind its last answer.
             "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",

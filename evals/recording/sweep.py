@@ -25,7 +25,9 @@ _PAGE = 1000  # observations a request, the server's limit
 _ITEMS_PAGE = 100
 _MARGIN = timedelta(minutes=1)  # between this machine's clock and the server's
 _PATIENCE = 30.0  # seconds to wait for the counts to stand still
-_TELLING = ("TOOL", "GENERATION", "EVALUATOR", "AGENT")
+# A judge's failed request is a GENERATION under the judge's EVALUATOR, which is an ERROR itself when it gave up.
+_REPEATED = "GENERATION"
+_TELLING = ("TOOL", "EVALUATOR", "AGENT")
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ def sweep_experiment(
     counts: Counter[str] = Counter()
     rows = []
     for one in errors:
-        if one.type not in _TELLING and one.trace_id in telling:
+        if one.type == _REPEATED or (one.type not in _TELLING and one.trace_id in telling):
             continue  # the trial's own span repeats what failed inside it
         trial = trials[str(one.trace_id)]
         kind = _kind(one, trial, under_test)
