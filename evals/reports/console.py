@@ -110,6 +110,8 @@ def closing_lines(outcome: RunOutcome, root: Path, iterations: int) -> list[str]
     loud = "" if outcome.recorded.complete else "⚠️ "
     lines.append(f"{loud}{outcome.recorded.line()}")
     lines += _circumstances(summary, outcome.folder, root)
+    if summary.failures or summary.never_completed:
+        lines.append(f"🔎 twogate show {summary.run} --failed (what to look at first: docs/diagnosis.md)")
     lines.append(f"🔗 {summary.url or _relative(outcome.folder, root)}")
     if not outcome.swept:
         lines.append("🧹 the sweep is strict, so this run fails")
