@@ -109,8 +109,10 @@ def demo(**options: Any) -> None:
     options["embedded"] = True
     options["target"] = options["target"] or shipped("twogate.toml")
     only = options["gate"] or (gate_of_dataset(options["dataset"]) if options["dataset"] else None)
-    codes = []
+    codes: list[int] = []
     for gate in [only] if only else ["pr", "merge"]:
+        if codes:
+            click.echo()
         codes.append(_run({**options, "gate": gate}, shipped("fixtures", "scripts", f"{gate}.json")))
     raise SystemExit(max(codes))
 
