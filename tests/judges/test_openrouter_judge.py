@@ -294,7 +294,8 @@ async def test_it_records_under_the_current_observation_of_the_runs_own_client(
     generation = by_type["GENERATION"]
     assert generation["model"] == "some/model"
     assert generation["costDetails"]["total"] == 0.25
-    assert generation["usageDetails"]["prompt_tokens"] == 300
+    usage_details = generation["usageDetails"]
+    assert (usage_details["input"], usage_details["output"], usage_details["total"]) == (300, 20, 320)
     assert generation["endTime"] > generation["startTime"]
 
 

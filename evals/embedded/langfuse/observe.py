@@ -12,6 +12,7 @@ from typing import Any
 
 from evals.embedded.langfuse import jsonvalues, times
 from evals.embedded.langfuse.otlp import Span
+from evals.embedded.langfuse.usage import amounts, total_of, usage_details
 
 OBSERVATION_TYPES = (
     "GENERATION",
@@ -110,8 +111,8 @@ def observation(span: Span, now: int) -> Observation:
     """The observation of a span that arrives at `now` (milliseconds)."""
     found = _Attributes(span.attributes)
     is_root = not span.parent_id or found.flag("langfuse.internal.is_app_root")
-    usage = _numbers(_first_json(found, "langfuse.observation.usage_details")) or _gen_ai_usage(found)
-    cost = _numbers(_first_json(found, "langfuse.observation.cost_details"))
+    usage = usage_details(_first_json(found, "langfuse.observation.usage_details")) or _gen_ai_usage(found)
+    cost = amounts(_first_json(found, "langfuse.observation.cost_details"))
     start_ms = span.start_ns // 1_000_000
     type_ = _type(found)
     return Observation(
@@ -142,12 +143,12 @@ def observation(span: Span, now: int) -> Observation:
         model=found.text("langfuse.observation.model.name", "gen_ai.request.model", "gen_ai.response.model"),
         model_parameters=jsonvalues.dumps(_mapping(_first_json(found, "langfuse.observation.model.parameters"))),
         usage_details=jsonvalues.dumps(usage),
-        input_usage=_sum(usage, "input") or 0.0,
-        output_usage=_sum(usage, "output") or 0.0,
+        input_usage=total_of(usage, "input") or 0.0,
+        output_usage=total_of(usage, "output") or 0.0,
         total_usage=float(usage.get("total", 0)),
         cost_details=jsonvalues.dumps(cost),
-        input_cost=_sum(cost, "input"),
-        output_cost=_sum(cost, "output"),
+        input_cost=total_of(cost, "input"),
+        output_cost=total_of(cost, "output"),
         total_cost=float(cost.get("total", 0)),
         prompt_name=found.text("langfuse.observation.prompt.name"),
         prompt_version=_integer(found.value("langfuse.observation.prompt.version")),
@@ -267,19 +268,6 @@ def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _numbers(value: Any) -> dict[str, float]:
-    """Usage or costs by kind, with their total."""
-    amounts = {
-        key: jsonvalues.number(each)
-        for key, each in _mapping(value).items()
-        if isinstance(each, int | float) and not isinstance(each, bool)
-    }
-    found: dict[str, float] = {key: amount for key, amount in amounts.items() if amount is not None}
-    if found and "total" not in found:
-        found["total"] = sum(found.values())
-    return found
-
-
 def _gen_ai_usage(found: _Attributes) -> dict[str, float]:
     sent = {
         kind: found.value(*names)
@@ -288,13 +276,7 @@ def _gen_ai_usage(found: _Attributes) -> dict[str, float]:
             ("output", ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")),
         )
     }
-    return _numbers(sent)
-
-
-def _sum(amounts: Mapping[str, float], kind: str) -> float | None:
-    """Everything whose name contains the kind: cached input tokens are input tokens."""
-    found = [amount for name, amount in amounts.items() if kind in name]
-    return float(sum(found)) if found else None
+    return amounts(sent)
 
 
 def _tags(value: Any) -> list[str]:
