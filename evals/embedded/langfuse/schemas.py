@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jsonschema import SchemaError, ValidationError  # type: ignore[import-untyped]
-from jsonschema.validators import validator_for  # type: ignore[import-untyped]
+from jsonschema import SchemaError, ValidationError
+from jsonschema.validators import validator_for
 
 
 def schema_problem(schema: Any) -> str | None:
@@ -27,7 +27,7 @@ def value_problem(value: Any, schema: Any) -> str | None:
 
 def _wording(error: ValidationError) -> str:
     place = "".join(f"/{part}" for part in error.absolute_path)
-    limit = error.validator_value
+    limit: Any = error.validator_value
     match error.validator:
         case "required":
             present = error.instance if isinstance(error.instance, dict) else {}
