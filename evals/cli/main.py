@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "qa": ("evals.cli.qa", "qa", "Put the questions of an XML file to a model with the tools of any MCP server."),
     "show": ("evals.cli.show", "show", "Show a run's trials: query, calls, answers, reason, how to rerun."),
     "sweep": ("evals.cli.sweep", "sweep", "Look for a run's ERROR observations that nothing explains."),
+    "probe": ("evals.cli.probe", "probe", "Call a tool of the target directly and show what comes back."),
     "fixtures": ("evals.cli.fixtures", "fixtures", "Reset a product's state between stateful runs."),
     "store": ("evals.cli.store", "store", "Serve the embedded Langfuse-compatible store."),
     "doctor": ("evals.cli.doctor", "doctor", "Check environment, Claude Code, target, Langfuse and judge."),

@@ -1,0 +1,151 @@
+"""``twogate probe`` against real servers: what it shows, what it keeps, what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from lab import REPOSITORY, Lab
+
+from evals.probe import ProbeReport, type_slug
+
+ODD = Path(__file__).with_name("probe_server.py")
+TARGET = f"""
+[servers.odd]
+command = "${{TWOGATE_PYTHON}}"
+args = ["{ODD}"]
+env = {{ ODD_TOKEN = "${{ODD_TOKEN}}" }}
+
+[servers.tasks]
+command = "${{TWOGATE_PYTHON}}"
+args = ["-m", "examples.tasks_server"]
+env = {{ PYTHONPATH = "{REPOSITORY}" }}
+tools_arg = "--tools={{tools}}"
+
+[servers.more-tasks]
+command = "${{TWOGATE_PYTHON}}"
+args = ["-m", "examples.tasks_server", "--tools=tasks"]
+env = {{ PYTHONPATH = "{REPOSITORY}" }}
+"""
+TOKEN = "token-that-must-not-be-shown"
+
+
+@pytest.fixture
+def odd(lab: Lab) -> Lab:
+    lab.target(TARGET)
+    (lab.root / ".env").write_text(f"ODD_TOKEN={TOKEN}\n", encoding="utf-8")
+    return lab
+
+
+def test_repeats_that_agree_and_sizes(odd: Lab) -> None:
+    done = odd.twogate("probe", "same", "--server", "odd", "--args", '{"text": "x"}', "--repeat", "3")
+    assert done.returncode == 0, done.stderr
+    assert "  | Straße x" in done.stdout
+    assert "size: 8 characters, 9 bytes of text, approximately 2 tokens" in done.stdout
+    assert done.stdout.count("the same as call 1") == 2
+    assert "repeats: all 3 calls came back identical" in done.stdout
+    assert "median" in done.stdout
+
+
+def test_repeats_that_differ_are_shown_each(odd: Lab) -> None:
+    done = odd.twogate("probe", "counted", "--server", "odd", "--repeat", "2")
+    assert "  | call 1\n" in done.stdout
+    assert "  | call 2\n" in done.stdout
+    assert "repeats: 2 different answers in 2 calls (1; 2)" in done.stdout
+
+
+def test_an_error_is_shown_exactly_with_its_type_and_kept_as_evidence(odd: Lab) -> None:
+    done = odd.twogate(
+        "probe", "get_task", "--server", "tasks", "--tools", "tasks", "--args", '{"task": "nope"}', "--save", "."
+    )
+    assert done.returncode == 0, done.stderr
+    assert "type: task-not-found" in done.stdout
+    assert "  | [task-not-found] There is no task with the name or id 'nope'." in done.stdout
+    (saved,) = odd.root.glob("probe-get_task-*.json")
+    report = ProbeReport.model_validate_json(saved.read_text(encoding="utf-8"))
+    assert (report.tool, report.arguments, report.server) == ("get_task", {"task": "nope"}, "tasks")
+    assert report.calls[0].outcome == "error"
+    assert report.calls[0].error_type == "task-not-found"
+    assert report.calls[0].seconds > 0
+    assert set(report.versions) == {"twogate", "mcp_sdk"}
+    again = odd.twogate("probe", "same", "--server", "odd", "--args", '{"text": "x"}', "--save", saved.name)
+    assert again.returncode == 1
+    assert "must be a new file" in again.stderr
+
+
+def test_secrets_are_neither_shown_nor_kept(odd: Lab) -> None:
+    done = odd.twogate("probe", "leak", "--server", "odd", "--save", "kept.json")
+    kept = (odd.root / "kept.json").read_text(encoding="utf-8")
+    assert done.returncode == 0, done.stderr
+    assert "the token is [secret]" in done.stdout
+    assert "the token is [secret]" in kept
+    assert TOKEN not in done.stdout + done.stderr + kept
+
+
+def test_a_call_that_is_not_answered_ends_with_exit_code_1(odd: Lab) -> None:
+    slow = odd.twogate("probe", "slow", "--server", "odd", "--args", '{"seconds": 20}', "--tool-timeout", "0.5")
+    assert slow.returncode == 1
+    assert "slow did not answer within 0.5 s" in slow.stdout
+    gone = odd.twogate("probe", "end", "--server", "odd")
+    assert gone.returncode == 1
+    assert "no answer" in gone.stdout
+    assert "Traceback" not in slow.stderr + gone.stderr
+
+
+def test_what_is_no_text_is_named(odd: Lab) -> None:
+    done = odd.twogate("probe", "picture", "--server", "odd")
+    assert "+ a block of type image image/png" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["get_task"], "get_task: several servers have this tool: tasks, more-tasks; choose one by --server"),
+        (["get_tsk", "--server", "tasks"], "get_tsk: the target has no such tool; did you mean get_task"),
+        (["same", "--server", "od"], "--server 'od': twogate.toml has no such server; did you mean odd?"),
+        (["same", "--server", "odd", "--tools", "x"], "--tools: no server asked has a tools_arg in twogate.toml"),
+        (["same", "--args", "{"], "--args: is not valid JSON"),
+        (["same", "--args", "[1]"], "--args: is list; must be a JSON object"),
+        (["same", "--args", "@none.json"], "--args @none.json: cannot be read"),
+        (["same", "--save", "no/such/folder.json"], "must be a new file in a folder that exists, or a folder"),
+    ],
+)
+def test_what_cant_be_called_is_one_clear_line(odd: Lab, arguments: list[str], said: str) -> None:
+    done = odd.twogate("probe", *arguments)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert done.stderr.startswith("error: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_server_that_does_not_connect_is_named_with_its_last_words(odd: Lab) -> None:
+    odd.target('[servers.bad]\ncommand = "/bin/sh"\nargs = ["-c", "echo no database >&2; exit 1"]\n')
+    done = odd.twogate("probe", "x")
+    assert done.returncode == 1
+    assert "error: server 'bad' (/bin/sh -c echo no database >&2; exit 1) does not connect" in done.stderr
+    assert "it said: no database" in done.stderr
+
+
+def test_arguments_may_come_from_a_file(odd: Lab) -> None:
+    (odd.root / "args.json").write_text(json.dumps({"text": "from a file"}), encoding="utf-8")
+    done = odd.twogate("probe", "same", "--server", "odd", "--args", "@args.json")
+    assert "  | Straße from a file" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "slug"),
+    [
+        ("[not-found] There is none", "not-found"),
+        ("  [not_found.2] x", "not_found.2"),
+        ('{"type": "x-y", "message": "m"}', "x-y"),
+        ('{"error": {"code": 404}}', "404"),
+        ('{"error": "boom"}', None),
+        ("Error: [not-found]", None),
+        ("[Two words] x", None),
+        ('["a"]', None),
+        ("", None),
+    ],
+)
+def test_the_type_of_an_error_is_read_off_its_text(text: str, slug: str | None) -> None:
+    assert type_slug(text) == slug
