@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import uuid
-from collections.abc import Iterator
-from pathlib import Path
+import os
+import subprocess
+import sys
 from typing import Any
 
 import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langfuse import Langfuse
-from langfuse.openai import OpenAI  # type: ignore[attr-defined]
 
 from evals.embedded.langfuse import EmbeddedStore
 from evals.embedded.langfuse.usage import usage_details
@@ -112,13 +110,6 @@ def test_sums_of_an_observation(client: httpx.Client, sent: dict[str, Any]) -> N
     assert (found["inputUsage"], found["outputUsage"], found["totalUsage"]) == (300, 20, 320)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[EmbeddedStore]:
-    # A public key of its own: the SDK keeps one client a public key for the life of the process.
-    with EmbeddedStore(tmp_path / "langfuse.db", public_key=f"pk-lf-{uuid.uuid4().hex}") as running:
-        yield running
-
-
 _SCRIPT = {
     "version": 1,
     "agent": [
@@ -140,30 +131,46 @@ _SCRIPT = {
 }
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_usage_traced_by_the_openai_client_of_the_sdk(store: EmbeddedStore, client: httpx.Client, stream: bool) -> None:
-    langfuse = Langfuse(public_key=store.public_key, secret_key=store.secret_key, base_url=store.base_url)
-    with ScriptedModel(parse_script(_SCRIPT)) as model:
-        # Its create takes arguments that the openai client's own does not.
-        openai: Any = OpenAI(base_url=model.openai_base_url, api_key="any", max_retries=0)
-        options: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
-        answer = openai.chat.completions.create(
-            model="some/model",
-            messages=[{"role": "user", "content": "Where is greet?"}],
-            langfuse_public_key=store.public_key,
-            **options,
-        )
-        if stream:
-            assert sum(1 for _ in answer) > 1
-    langfuse.shutdown()
-    (found,) = client.get("/api/public/v2/observations", params={"fields": "basic,usage"}).json()["data"]
-    assert found["type"] == "GENERATION"
-    assert found["usageDetails"] == {
-        "input": 100,
-        "input_cached_tokens": 200,
-        "output": 20,
-        "output_reasoning_tokens": 0,
-        "total": 320,
+# In a process of its own: importing langfuse.openai makes every openai client of a process record.
+_ASKS_TWICE = """
+import sys
+from langfuse import get_client
+from langfuse.openai import OpenAI
+asked = {"model": "some/model", "messages": [{"role": "user", "content": "Where is greet?"}]}
+completions = OpenAI(base_url=sys.argv[1], api_key="any", max_retries=0).chat.completions
+assert completions.create(name="whole", **asked).usage.total_tokens == 320
+streamed = completions.create(name="streamed", stream=True, stream_options={"include_usage": True}, **asked)
+assert [chunk.usage for chunk in streamed][-1].total_tokens == 320
+get_client().shutdown()
+"""
+
+
+def test_usage_traced_by_the_openai_client_of_the_sdk(store: EmbeddedStore, client: httpx.Client) -> None:
+    keys = {
+        "LANGFUSE_BASE_URL": store.base_url,
+        "LANGFUSE_PUBLIC_KEY": store.public_key,
+        "LANGFUSE_SECRET_KEY": store.secret_key,
     }
-    assert (found["inputUsage"], found["outputUsage"], found["totalUsage"]) == (300, 20, 320)
-    assert found["totalCost"] == 0.25
+    with ScriptedModel(parse_script(_SCRIPT)) as model:
+        asked = subprocess.run(
+            [sys.executable, "-c", _ASKS_TWICE, model.openai_base_url],
+            env={**os.environ, **keys},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert asked.returncode == 0, asked.stderr
+    found = client.get("/api/public/v2/observations", params={"fields": "basic,usage"}).json()["data"]
+    assert sorted(each["name"] for each in found) == ["streamed", "whole"]
+    for each in found:
+        assert each["type"] == "GENERATION"
+        assert each["usageDetails"] == {
+            "input": 100,
+            "input_cached_tokens": 200,
+            "output": 20,
+            "output_reasoning_tokens": 0,
+            "total": 320,
+        }
+        assert (each["inputUsage"], each["outputUsage"], each["totalUsage"]) == (300, 20, 320)
+        assert each["totalCost"] == 0.25
