@@ -19,6 +19,18 @@ from lab import REPOSITORY, clean_environment
 WORKFLOWS = REPOSITORY / ".github" / "workflows"
 NPM = REPOSITORY / "tests" / "real" / "npm"
 
+GATES = ["pr-gate.yml", "merge-gate.yml"]
+SECRETS = {
+    "pr-gate.yml": {"ANTHROPIC_API_KEY", "LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY", "LANGFUSE_BASE_URL"},
+    "merge-gate.yml": {
+        "ANTHROPIC_API_KEY",
+        "LANGFUSE_PUBLIC_KEY",
+        "LANGFUSE_SECRET_KEY",
+        "LANGFUSE_BASE_URL",
+        "OPENROUTER_API_KEY",
+    },
+}
+
 _SHELLS = {
     "bash": ["bash", "--noprofile", "--norc", "-eo", "pipefail"],
     None: ["bash", "-e"],  # a workflow that names no shell gets no pipefail
