@@ -1,5 +1,5 @@
 # make demo   both gates for real, with a scripted model and the embedded store; needs Python 3.11+ alone
-# make test   every test (needs node 20+ and npm besides; on Linux, bubblewrap for the sandbox tests)
+# make test   every test (needs node 20+, npm and jq besides; on Linux, bubblewrap for the sandbox tests)
 # make lint   ruff and mypy
 
 PYTHON ?= python3

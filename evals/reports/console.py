@@ -113,7 +113,7 @@ def closing_lines(outcome: RunOutcome, root: Path, iterations: int) -> list[str]
     if summary.failures or summary.never_completed:
         lines.append(f"🔎 twogate show {summary.run} --failed (what to look at first: docs/diagnosis.md)")
     lines.append(f"🔗 {summary.url or _relative(outcome.folder, root)}")
-    if not outcome.swept:
+    if not summary.swept:
         lines.append("🧹 the sweep is strict, so this run fails")
     lines.append(f"📊 {summary.line}")
     return lines

@@ -58,7 +58,9 @@ def _visible(character: str) -> str:
 
 def markdown(summary: RunSummary) -> str:
     """The whole report: the verdict, what was run, what did not pass, how it was recorded."""
-    parts = [f"## {'✅' if summary.met else '❌'} {escape(summary.gate)} gate: {escape(summary.line)}"]
+    parts = [
+        f"## {'✅' if summary.met and summary.swept else '❌'} {escape(summary.gate)} gate: {escape(summary.line)}"
+    ]
     parts += [f"**{notice}**" for notice in _notices(summary)]
     parts.append(_table(("", ""), _facts(summary)))
     repeated = summary.repeats is not None

@@ -209,11 +209,12 @@ class _Run:
             embedded=embedded,
             interrupted=interrupted,
             sweep=sweep,
+            strict_sweep=plan.strict_sweep,
         )
         write_json(self._folder / SUMMARY_FILE, summary)
         if plan.summary_json is not None:
             write_json(plan.summary_json, summary)
-        outcome = RunOutcome(folder=self._folder, summary=summary, recorded=recorded, strict_sweep=plan.strict_sweep)
+        outcome = RunOutcome(folder=self._folder, summary=summary, recorded=recorded)
         self._reporter.finished(outcome)
         return outcome
 

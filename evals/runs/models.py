@@ -177,7 +177,15 @@ class RunSummary(BaseModel):
     interrupted: bool
     sweep: SweepNote | None = None
     """None where no sweep was made."""
+    strict_sweep: bool = False
+    """Whether an unexpected row fails the run."""
     metadata: dict[str, str]
+
+    @property
+    def swept(self) -> bool:
+        """False when the sweep was strict and found something, or could not be made."""
+        sweep = self.sweep
+        return not self.strict_sweep or (sweep is not None and not sweep.unexpected and sweep.problem is None)
 
 
 @dataclass(frozen=True)
@@ -187,18 +195,11 @@ class RunOutcome:
     folder: Path
     summary: RunSummary
     recorded: Recorded
-    strict_sweep: bool = False
-
-    @property
-    def swept(self) -> bool:
-        """False when the sweep was strict and found something, or could not be made."""
-        sweep = self.summary.sweep
-        return not self.strict_sweep or (sweep is not None and not sweep.unexpected and sweep.problem is None)
 
     @property
     def met(self) -> bool:
         """What the exit code says: the threshold is met, and a strict sweep found nothing."""
-        return self.summary.met and self.swept
+        return self.summary.met and self.summary.swept
 
 
 def never_completed(items: Sequence[str], iterations: int, results: Sequence[TrialResult]) -> list[TrialNote]:
@@ -267,6 +268,7 @@ def summarise(
     embedded: bool,
     interrupted: bool,
     sweep: SweepNote | None = None,
+    strict_sweep: bool = False,
 ) -> RunSummary:
     """Fold the journal's trials into a summary."""
     counts = Counter(result.outcome for result in results)
@@ -309,5 +311,6 @@ def summarise(
         embedded=embedded,
         interrupted=interrupted,
         sweep=sweep,
+        strict_sweep=strict_sweep,
         metadata=record.metadata,
     )
