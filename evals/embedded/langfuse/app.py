@@ -12,7 +12,6 @@ from starlette.routing import Route
 
 from evals.embedded.langfuse import errors
 from evals.embedded.langfuse.database import Database
-from evals.embedded.langfuse.dataset_files import load_shipped
 from evals.embedded.langfuse.dataset_routes import DatasetRoutes
 from evals.embedded.langfuse.dataset_store import DatasetStore
 from evals.embedded.langfuse.errors import JsonResponse
@@ -23,6 +22,7 @@ from evals.embedded.langfuse.requests import RawPath, authenticate
 from evals.embedded.langfuse.score_routes import ScoreRoutes
 from evals.embedded.langfuse.score_store import ScoreStore
 from evals.embedded.langfuse.settings import LANGFUSE_VERSION, StoreSettings
+from evals.embedded.langfuse.shipping import load_shipped
 
 _ALL_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
@@ -51,8 +51,8 @@ def create_app(
 ) -> Starlette:
     """The store as an ASGI application over an open database.
 
-    `shipped_datasets`: a folder of dataset files; those the store does not have are loaded now. Raises
-    TwogateError when one of them is not valid.
+    `shipped_datasets`: a folder of dataset files; the store is brought up to date with them now, except for
+    what its user has changed (`load_shipped`). Raises TwogateError when one of them is not valid.
     """
     chosen = settings or StoreSettings()
     datasets = DatasetStore(database, chosen)

@@ -130,6 +130,23 @@ CREATE INDEX scores_by_trace ON scores(trace_id, observation_id);
 CREATE INDEX scores_by_experiment ON scores(experiment_id);
 """
 
+# What came after the first files were written: created in every file that lacks it. An older Twogate does not
+# look at these tables, so the format's number stays.
+_ADDED = """
+-- The dataset file last brought into the store, by dataset.
+CREATE TABLE IF NOT EXISTS shipped_files (
+    dataset TEXT PRIMARY KEY,
+    digest TEXT NOT NULL
+) WITHOUT ROWID;
+-- What each of its items was when it was written from a file: another content now is the user's.
+CREATE TABLE IF NOT EXISTS shipped_items (
+    dataset TEXT NOT NULL,
+    item_id TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    PRIMARY KEY (dataset, item_id)
+) WITHOUT ROWID;
+"""
+
 Row = sqlite3.Row
 
 
@@ -247,7 +264,12 @@ class Database:
             if version == 0:
                 if self.count("SELECT count(*) FROM sqlite_master"):
                     raise TwogateError(f"{self.path} is an SQLite file of something else; choose another --db")
-                for statement in _SCHEMA.split(";"):
-                    if statement.strip():
-                        self._connection.execute(statement)
+                self._create(_SCHEMA)
                 self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            self._create(_ADDED)
+
+    def _create(self, schema: str) -> None:
+        # Not executescript, which would end the transaction.
+        for statement in schema.split(";"):
+            if statement.strip():
+                self._connection.execute(statement)

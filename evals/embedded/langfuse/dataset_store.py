@@ -108,6 +108,11 @@ class DatasetStore:
         )
         return None if row is None else _item(row)
 
+    def owner_id(self, item_id: str) -> str | None:
+        """The id of the dataset that an item id belongs to, also when the item was deleted."""
+        row = self._database.row("SELECT dataset_id FROM items WHERE id = ?", (item_id,))
+        return None if row is None else row["dataset_id"]
+
     def delete_item(self, item_id: str) -> None:
         """Delete an item; its id stays with its dataset. Raises ApiError (404)."""
         with self._database.write():
@@ -154,9 +159,8 @@ class DatasetStore:
 
     def _stored(self, item_id: str, dataset: Dataset) -> Item | None:
         """The item as it is. Raises ApiError (409) when the id belongs to another dataset."""
-        owner = self._database.row("SELECT dataset_id FROM items WHERE id = ?", (item_id,))
-        if owner is not None and owner["dataset_id"] != dataset.id:
-            other = owner["dataset_id"]
+        other = self.owner_id(item_id)
+        if other is not None and other != dataset.id:
             raise errors.conflict(
                 f"Dataset item id {item_id} already exists in another dataset (id {other}) in this project; item "
                 f"ids are unique per project across datasets. Use a different id or target dataset {other}."

@@ -88,7 +88,10 @@ class Item:
 
 @dataclass(frozen=True)
 class ItemChange:
-    """What an upsert of an item sends. `KEEP` and None: the stored value stays."""
+    """What an upsert of an item sends. `KEEP`: the stored value stays, None clears it.
+
+    None keeps the status and the sources, too.
+    """
 
     dataset_name: str
     id: str | None = None

@@ -65,7 +65,7 @@ def test_items_are_listed_in_the_order_of_the_file(tmp_path: Path) -> None:
         assert items[1]["expectedOutput"] == {"tool": "t"}
 
 
-def test_dataset_shipped_later_is_added_and_known_ones_are_not_touched(tmp_path: Path) -> None:
+def test_dataset_shipped_later_is_added_and_a_deleted_item_stays_deleted(tmp_path: Path) -> None:
     folder, path = tmp_path / "datasets", tmp_path / "langfuse.db"
     _write(folder / "a.json", _dataset("first", _ITEMS))
     with EmbeddedStore(path, shipped_datasets=folder) as store:
@@ -75,7 +75,7 @@ def test_dataset_shipped_later_is_added_and_known_ones_are_not_touched(tmp_path:
     _write(folder / "b.json", _dataset("second", [{"id": "pr/second", "input": 1}]))
     with EmbeddedStore(path, shipped_datasets=folder) as store:
         assert {each["name"]: each["description"] for each in _datasets(store)} == {"first": None, "second": None}
-        assert [each["id"] for each in _items(store, "first")] == ["pr/b"]
+        assert [each["id"] for each in _items(store, "first")] == ["pr/new", "pr/b"]
         assert [each["id"] for each in _items(store, "second")] == ["pr/second"]
 
 
@@ -111,6 +111,11 @@ def test_dataset_whose_ids_are_taken_is_left_out_with_a_warning(
         (
             _dataset("x", [{"id": "a", "input": 1}, {"id": "a", "input": ""}]),
             ["items.1.id: 'a' is used twice", "items.1.input: must not be empty"],
+        ),
+        # Langfuse parses a text that is JSON, and drops control characters: nothing is left of these.
+        (
+            _dataset("x", [{"id": "a", "input": "null"}, {"id": "b", "input": "\x00"}]),
+            ["items.0.input: must not be empty", "items.1.input: must not be empty"],
         ),
     ],
 )
