@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "demo",
         "Run the gates on shipped datasets with a scripted model; needs no keys.",
     ),
+    "init": ("evals.cli.init", "init", "Set up evaluations in a server's own repository."),
     "items": ("evals.cli.items", "items", "Write, check and move the cases of a dataset."),
     "qa": ("evals.cli.qa", "qa", "Put the questions of an XML file to a model with the tools of any MCP server."),
     "show": ("evals.cli.show", "show", "Show a run's trials: query, calls, answers, reason, how to rerun."),
