@@ -97,6 +97,9 @@ def initialise(root: Path, answers: Answers) -> InitReport:
     report.left += [path for path in paths if path not in report.written and path not in report.left]
     if CONFIG_FILE in report.written:
         report.notes += config.notes
+        if config.variables:
+            names = ", ".join(config.variables)
+            report.notes.append(f"twogate.toml names {names}: set them in .env, and in CI in the env of the step Gate")
     if not answers.wants and needs_datasets(root):
         report.notes.append("no dataset is drafted: say what your users want by --want TEXT or --wants FILE")
     if _inside(root):
