@@ -109,10 +109,15 @@ class ClaudeCode:
             except Exception as error:
                 raise AgentError(f"Claude Code failed: {_one_line(error, stderr)}") from error
             finally:
-                with suppress(Exception):
-                    await asyncio.wait_for(client.disconnect(), _CLOSING)
-                # In a thread: it reads the environment of every process.
-                await asyncio.shield(asyncio.to_thread(kill_marked, mark))
+                try:
+                    with suppress(Exception):
+                        await asyncio.wait_for(client.disconnect(), _CLOSING)
+                    # In a thread: it reads the environment of every process.
+                    await asyncio.to_thread(kill_marked, mark)
+                except BaseException:
+                    # Cancelled while closing, as a second Ctrl-C does: then at once, but no process is left.
+                    kill_marked(mark)
+                    raise
 
     def _options(self, item: Item, folder: Path, mark: str) -> ClaudeAgentOptions:
         work, config, temporary = folder / "work", folder / "config", folder / "tmp"

@@ -1,43 +1,73 @@
-"""Tool-call mode: ask, measure the first call, end the session. Nothing runs."""
+"""Tool-call mode: ask, measure the first call, end the turn. Nothing runs."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from claude_agent_sdk import ClaudeSDKClient
+
 from evals.agents import AgentError
-from evals.agents.claude_code import ClaudeCode
 from evals.agents.folding import Folder, check_ending
 from evals.agents.hooks import DenyAll
+from evals.agents.prompting import send_query
 from evals.conversation import Conversation
 from evals.items import Item
 from evals.scoring.tool_call import TOOL_SEARCH, measured_call
 
+if TYPE_CHECKING:
+    from evals.agents.claude_code import ClaudeCode
+
 # ToolSearch may come first; the call is then in the second turn.
-_MAX_TURNS = 2
+MAX_TURNS = 2
+
+
+@dataclass(frozen=True)
+class FirstCall:
+    """The conversation up to the first call, and what the session needs to be used again."""
+
+    conversation: Conversation
+    query_id: str
+    clean: bool
+    """The turn ended by an answer or by the refusal of its calls: nothing ran, nothing was interrupted."""
 
 
 async def first_call(agent: ClaudeCode, item: Item) -> Conversation:
-    """The conversation up to the first call that is not ToolSearch, or to an answer without one.
-
-    The call is read off the assistant's message, since the hook does not see every call (see `DenyAll`).
+    """The conversation up to the first call that is not ToolSearch, in a session of its own.
 
     Raises AgentError when it could not be measured, or when any tool ran in spite of the hook.
     """
     deny = DenyAll()
-    async with agent.session(item, hooks=deny.matchers(), permission_mode="dontAsk", max_turns=_MAX_TURNS) as client:
-        folder = Folder(item.query, tuple(server.name for server in agent.target.servers), deny.denied)
-        await client.query(item.query)
-        interrupted = False
-        async for message in client.receive_response():
-            for call in folder.add(message):
-                # Answered by Claude Code itself, unseen by the hook: without this the model would be asked again.
-                if call.name != TOOL_SEARCH and not interrupted and call.id not in deny.denied:
-                    interrupted = True
-                    await client.interrupt()
-        conversation = folder.conversation()
-        ran = [call.tool for call in conversation.calls if call.executed and call.name != TOOL_SEARCH]
-        if ran or folder.subagents:
-            what = ", ".join(ran) or "a subagent"
-            raise AgentError(f"{what} ran although every call is denied", conversation)
-        if measured_call(conversation.calls) is not None:
-            return conversation
+    async with agent.session(item, hooks=deny.matchers(), permission_mode="dontAsk", max_turns=MAX_TURNS) as client:
+        servers = tuple(server.name for server in agent.target.servers)
+        return (await ask_for_first_call(client, item.query, servers, deny)).conversation
+
+
+async def ask_for_first_call(client: ClaudeSDKClient, query: str, servers: tuple[str, ...], deny: DenyAll) -> FirstCall:
+    """Ask in a session whose calls `deny` refuses, and read the first call off the assistant's message.
+
+    The hook does not see every call, and parallel ones in any order, so it is not asked.
+    """
+    folder = Folder(query, servers, deny.denied)
+    query_id = await send_query(client, query)
+    interrupted = False
+    async for message in client.receive_response():
+        for call in folder.add(message):
+            # Answered by Claude Code itself, unseen by the hook: without this the model would be asked again.
+            if call.name != TOOL_SEARCH and not interrupted and call.id not in deny.denied:
+                interrupted = True
+                await client.interrupt()
+    conversation = folder.conversation()
+    ran = [call.tool for call in conversation.calls if call.executed and call.name != TOOL_SEARCH]
+    if ran or folder.subagents:
+        what = ", ".join(ran) or "a subagent"
+        raise AgentError(f"{what} ran although every call is denied", conversation)
+    if measured_call(conversation.calls) is None:
         check_ending(folder, conversation)
-        return conversation
+    clean = (
+        not interrupted
+        and folder.api_error is None
+        and conversation.stop == "success"
+        and all(call.denied for call in conversation.calls)
+    )
+    return FirstCall(conversation, query_id, clean)

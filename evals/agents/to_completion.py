@@ -5,6 +5,7 @@ from __future__ import annotations
 from evals.agents.claude_code import ClaudeCode
 from evals.agents.folding import Folder, check_ending
 from evals.agents.hooks import FailTools
+from evals.agents.prompting import send_query
 from evals.conversation import Conversation
 from evals.items import DEFAULT_MAX_TURNS, Item
 
@@ -27,7 +28,7 @@ async def to_completion(agent: ClaudeCode, item: Item) -> Conversation:
         max_turns=metadata.max_turns or DEFAULT_MAX_TURNS,
     ) as client:
         folder = Folder(item.query, tuple(server.name for server in agent.target.servers), fail.denied)
-        await client.query(item.query)
+        await send_query(client, item.query)
         async for message in client.receive_response():
             folder.add(message)
         conversation = folder.conversation()

@@ -56,6 +56,7 @@ _OPTIONS = [
     click.option("--trial-timeout", type=_SECONDS, help="Seconds one trial may take.  [default: 180; agent items 900]"),
     click.option("--mcp-tools-only", is_flag=True, help="Drop Claude Code's built-in tools."),
     click.option("--subscription", is_flag=True, help="Use the local Claude login instead of ANTHROPIC_API_KEY."),
+    click.option("--fresh-sessions", is_flag=True, help="Start Claude Code anew for each tool-call trial."),
     click.option("--embedded", is_flag=True, help="Record into the embedded store, whatever LANGFUSE_* say."),
     click.option(
         "--judge-model",

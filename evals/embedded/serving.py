@@ -24,9 +24,7 @@ def bind(host: str, port: int) -> socket.socket:
         sock.listen(256)
     except OSError as error:
         sock.close()
-        raise TwogateError(
-            f"cannot listen on {host}:{port}: {error.strerror}; choose another --port"
-        ) from None
+        raise TwogateError(f"cannot listen on {host}:{port}: {error.strerror}; choose another --port") from None
     return sock
 
 

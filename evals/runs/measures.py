@@ -8,6 +8,7 @@ from evals.agents import AgentError
 from evals.agents.claude_code import BUILTIN_TOOLS, ClaudeCode
 from evals.agents.first_call import first_call
 from evals.agents.to_completion import to_completion
+from evals.agents.warm import WarmSessions, can_be_warm
 from evals.conversation import Conversation
 from evals.items import Item
 from evals.judges import Judge, JudgeError, Judgement
@@ -17,12 +18,16 @@ from evals.scoring.tool_call import measured_call, score_tool_call
 from evals.scoring.tool_errors import ToolErrorsScore, score_tool_errors
 
 
-def tool_call_cases(items: Sequence[Item], agent: ClaudeCode) -> list[Case]:
-    """The first call of a session in which nothing runs, against what the item expects."""
+def tool_call_cases(items: Sequence[Item], agent: ClaudeCode, *, fresh_sessions: bool = False) -> list[Case]:
+    """The first call of a session in which nothing runs, against what the item expects.
+
+    fresh_sessions: start a Claude Code for every trial even where a rewound one is known to be the same.
+    """
+    warm = None if fresh_sessions or not can_be_warm(agent) else WarmSessions(agent)
 
     def case(item: Item) -> Case:
         async def measure() -> Measured:
-            conversation = await first_call(agent, item)
+            conversation = await (warm.first_call(item) if warm is not None else first_call(agent, item))
             score = score_tool_call(
                 item,
                 measured_call(conversation.calls),

@@ -39,6 +39,8 @@ class RunRequest:
     trial_timeout: float | None = None
     mcp_tools_only: bool = False
     subscription: bool = False
+    fresh_sessions: bool = False
+    """A Claude Code of its own for every tool-call trial, instead of rewound ones."""
     embedded: bool = False
     script: Path | None = None
     """The script of a scripted model; None: the real one."""

@@ -54,7 +54,7 @@ def execute(request: RunRequest, settings: Settings, reporter: Reporter) -> RunO
             cli_path=request.claude_code,
         )
         if gate == "pr":
-            cases = tool_call_cases(items, agent)
+            cases = tool_call_cases(items, agent, fresh_sessions=request.fresh_sessions)
         else:
             judge = make_judge(choice, settings, scripted=scripted, langfuse_public_key=recorder.server.keys.public_key)
             cases = agent_cases(items, agent, judge)
@@ -76,7 +76,11 @@ def execute(request: RunRequest, settings: Settings, reporter: Reporter) -> RunO
                 agent_model=request.agent_model,
                 target=target,
                 scripted=request.script is not None,
-                flags={"mcp-tools-only": request.mcp_tools_only, "subscription": request.subscription},
+                flags={
+                    "mcp-tools-only": request.mcp_tools_only,
+                    "subscription": request.subscription,
+                    "fresh-sessions": request.fresh_sessions,
+                },
                 iterations=str(request.iterations),
                 concurrency=str(request.concurrency),
                 **({"judge": ", ".join(choice.names)} if gate == "merge" else {}),

@@ -144,7 +144,11 @@ def _check_recording(lab: Lab) -> None:
         EmbeddedStore(lab.root / ".twogate" / "langfuse.db") as store,
         httpx.Client(base_url=store.base_url, auth=(store.public_key, store.secret_key)) as http,
     ):
-        query: dict[str, Any] = {"fromStartTime": "2020-01-01T00:00:00Z", "experimentId": summary.experiment_id, "limit": 100}
+        query: dict[str, Any] = {
+            "fromStartTime": "2020-01-01T00:00:00Z",
+            "experimentId": summary.experiment_id,
+            "limit": 100,
+        }
         rows = http.get("/api/public/experiment-items", params={**query, "fields": "core,io,scores"}).json()["data"]
         assert len(rows) == 11
         by_id = {row["experimentItemId"]: row for row in rows}
