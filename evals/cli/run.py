@@ -69,6 +69,12 @@ _OPTIONS = [
         "--claude-judge", is_flag=True, help="Judge on the Claude Agent SDK.  [default model: claude-sonnet-5]"
     ),
     click.option("--strict-sweep", is_flag=True, help="An unexpected ERROR observation fails the run."),
+    click.option(
+        "--fixtures",
+        multiple=True,
+        metavar="FAMILY",
+        help="Seed this family of fixtures before the run and clean after it; repeatable (see twogate fixtures).",
+    ),
     click.option("--target", type=_FILE, help="The target's file.  [default: twogate.toml, else .mcp.json]"),
     click.option(
         "--claude-code", type=click.Path(path_type=Path, exists=True), help="Another Claude Code than the bundled one."

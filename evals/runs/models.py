@@ -49,6 +49,8 @@ class RunRequest:
     claude_judge: bool = False
     strict_sweep: bool = False
     """An unexpected row of the sweep fails the run."""
+    fixtures: tuple[str, ...] = ()
+    """Families of fixtures to seed before the run and clean after it."""
     target: Path | None = None
     claude_code: Path | None = None
     summary_json: Path | None = None

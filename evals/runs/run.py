@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from evals import __version__
 from evals.agents.claude_code import BUILTIN_TOOLS, ClaudeCode
 from evals.errors import TwogateError
+from evals.fixtures import seeded
 from evals.items import DEFAULT_DATASETS, KIND_OF_GATE, Gate, Item, gate_of_dataset, parse_items, select
 from evals.judges.choice import JudgeChoice, ScriptedUrls, make_judge
 from evals.recording.client import Recorder, open_recorder
@@ -98,7 +99,8 @@ def execute(request: RunRequest, settings: Settings, reporter: Reporter) -> RunO
             summary_json=request.summary_json,
             redactor=Redactor([*settings.secrets, *target.secret_values()]),
         )
-        return run_plan(plan, recorder, reporter, settings.state)
+        with seeded(request.fixtures, settings, reporter.note):
+            return run_plan(plan, recorder, reporter, settings.state)
 
 
 def run_name(branch: str, model: str) -> str:
