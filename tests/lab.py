@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from evals.runs.journal import read_journal
 from evals.runs.models import RunSummary
 from evals.runs.trial import TrialResult
@@ -41,16 +43,17 @@ class Lab:
         (self.root / "twogate.toml").write_text(text, encoding="utf-8")
 
     def dataset(self, items: list[dict[str, Any]], name: str = "mcp-server-evals-pr") -> None:
-        """Load items into the embedded store."""
+        """Put items into a dataset of the embedded store, as their author would: a shipped one of that name is not."""
         from evals.embedded.langfuse import EmbeddedStore
 
-        folder = self.root / "datasets"
-        folder.mkdir(exist_ok=True)
-        file = folder / f"{name}.json"
-        file.write_text(json.dumps({"dataset": name, "description": "a test's", "items": items}), encoding="utf-8")
         (self.root / ".twogate").mkdir(exist_ok=True)
-        with EmbeddedStore(self.root / ".twogate" / "langfuse.db", shipped_datasets=folder):
-            pass
+        with (
+            EmbeddedStore(self.root / ".twogate" / "langfuse.db") as store,
+            httpx.Client(base_url=f"{store.base_url}/api/public", auth=(store.public_key, store.secret_key)) as http,
+        ):
+            http.post("/v2/datasets", json={"name": name}).raise_for_status()
+            for item in items:
+                http.post("/dataset-items", json={"datasetName": name, **item}).raise_for_status()
 
     def script(self, agent: list[dict[str, Any]], judge: list[dict[str, Any]] | None = None) -> Path:
         path = self.root / "script.json"

@@ -13,6 +13,8 @@ from evals.errors import TwogateError
 from evals.fixtures import Fixtures, seeded
 from evals.settings import Settings
 
+pytest_plugins = ["seeding_fixtures"]
+
 TOKEN = "apify_api_of_a_test"
 
 

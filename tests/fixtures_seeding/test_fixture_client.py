@@ -10,6 +10,8 @@ from seeding_bench import Bench
 
 from evals.fixtures.client import ATTEMPTS, ApiError, one_path, retry_after
 
+pytest_plugins = ["seeding_fixtures"]
+
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
 def test_trouble_is_tried_again(bench: Bench, product: Product, status: int) -> None:

@@ -10,6 +10,8 @@ from seeding_bench import Bench
 
 from evals.errors import TwogateError
 
+pytest_plugins = ["seeding_fixtures"]
+
 STYLES: list[tuple[str, dict[str, Any]]] = [
     ("offset", {"style": "offset", "limit": 4}),
     ("offset", {"style": "offset", "limit": 4, "total": "total"}),

@@ -10,6 +10,8 @@ from seeding_bench import Bench
 
 from evals.fixtures.naming import ForbiddenResourceError, Names
 
+pytest_plugins = ["seeding_fixtures"]
+
 _PIECES = st.sampled_from(["eval-", "EVAL-", "eval_", "eval", "-", "fixture", "fixture-", " ", "x", "é", "\n", "…"])
 _NAMES = st.lists(_PIECES, max_size=6).map("".join) | st.text(max_size=20)
 

@@ -10,6 +10,8 @@ from seeding_bench import Bench
 
 from evals.errors import TwogateError
 
+pytest_plugins = ["seeding_fixtures"]
+
 PERMANENT = {"permanent": [{"name": "eval-fixture-a", "body": {"size": 3, "parts": {"left": [1, 2]}}}]}
 
 
