@@ -115,8 +115,10 @@ class ClaudeCode:
                     # In a thread: it reads the environment of every process.
                     await asyncio.to_thread(kill_marked, mark)
                 except BaseException:
-                    # Cancelled while closing, as a second Ctrl-C does: then at once, but no process is left.
+                    # Cancelled while closing, as a second Ctrl-C does: then at once, but nothing is left open.
                     kill_marked(mark)
+                    with suppress(BaseException):
+                        await asyncio.wait_for(client.disconnect(), _CLOSING)
                     raise
 
     def _options(self, item: Item, folder: Path, mark: str) -> ClaudeAgentOptions:

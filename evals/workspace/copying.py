@@ -135,7 +135,12 @@ def _write(descriptor: int, content: bytes) -> None:
 def _copy_link(workspace: SafeWorkspace, entry: Entry, target: Path) -> None:
     text = os.readlink(entry.name, dir_fd=entry.parent)
     workspace.require_inside(entry.path)
-    if text.startswith("/"):
-        inside = PurePosixPath(text).relative_to(workspace.root)
-        text = os.path.relpath(inside, PurePosixPath(entry.path).parent)
+    absolute = PurePosixPath(text)
+    # What was read may not be what was checked: the link can be replaced in between.
+    if os.readlink(entry.name, dir_fd=entry.parent) != text or (
+        absolute.is_absolute() and not absolute.is_relative_to(workspace.root)
+    ):
+        raise WorkspaceError("outside", entry.path, "was replaced by something else while it was copied")
+    if absolute.is_absolute():
+        text = os.path.relpath(absolute.relative_to(workspace.root), PurePosixPath(entry.path).parent)
     target.symlink_to(text)

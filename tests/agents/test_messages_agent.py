@@ -210,7 +210,8 @@ async def test_a_server_that_dies_in_the_middle_is_an_error_with_what_there_was(
         error = await failure(agent(model, launch))
         requests = len(model.requests)
     assert "the server 'odd'" in error.cause
-    assert "during the call of die" in error.cause
+    # both calls of the turn are under way; whichever ends first tells of it
+    assert "during the call of die" in error.cause or "during the call of text" in error.cause
     assert error.conversation is not None
     assert error.conversation.calls[0].result == "plain"
     assert error.conversation.calls[2].result is None

@@ -41,6 +41,8 @@ _CHECKOUT = (
     "README.md",
     "LICENSE",
     "twogate.toml",
+    ".env.example",
+    ".github",
     "evals",
     "examples",
     "fixtures",
