@@ -26,14 +26,13 @@ from evals.errors import TwogateError
 from evals.redact import Redactor
 from evals.settings import Settings
 from evals.target import Launch, Target, load_target
-from evals.tool_listing import connect
+from evals.tool_listing import connect, root_cause, with_last_words
 from evals.versions import slug, version_of
 
 CHARACTERS_PER_TOKEN = 4
 """A rule of thumb for English and JSON; real tokenizers differ by a third and more."""
 DEFAULT_TOOL_TIMEOUT = 60.0
 _SLUG = re.compile(r"\s*\[(?P<slug>[A-Za-z0-9][A-Za-z0-9_.-]*)\]")
-_LAST_WORDS = 300  # characters of a server's standard error
 
 
 class ProbeCall(BaseModel):
@@ -190,11 +189,8 @@ async def open_prober(
             except TimeoutError:
                 cause = f"did not connect within {launch.connect_timeout:g} s (connect_timeout)"
             except Exception as error:
-                cause = f"does not connect: {_one_line(error)}"
-            stderr.seek(0)
-            words = " ".join(stderr.read().split())[-_LAST_WORDS:]
-            said = f"; it said: {words}" if words else ""
-            problems.append(redactor.text(f"server {launch.server!r} ({launch.label}) {cause}{said}"))
+                cause = f"does not connect: {root_cause(error)}"
+            problems.append(redactor.text(with_last_words(launch, cause, stderr)))
         if not problems:
             # What is raised in the block leaves after the connections are closed: their task groups would wrap it.
             try:
@@ -314,7 +310,7 @@ async def _call(client: Any, tool: str, arguments: dict[str, Any], limit: float)
         elif isinstance(error, MCPError) and error.code != CONNECTION_CLOSED:
             outcome, text, error_type = "refused", str(error), str(error.code)
         else:
-            outcome, text = "no-answer", _one_line(error)
+            outcome, text = "no-answer", root_cause(error)
     whole = "" if result is None else json.dumps(result, ensure_ascii=False, separators=(",", ":"))
     return ProbeCall(
         started_at=started_at,
@@ -327,9 +323,3 @@ async def _call(client: Any, tool: str, arguments: dict[str, Any], limit: float)
         text_bytes=len(text.encode("utf-8", "replace")),
         json_bytes=len(whole.encode("utf-8", "replace")),
     )
-
-
-def _one_line(error: BaseException) -> str:
-    while isinstance(error, BaseExceptionGroup) and error.exceptions:
-        error = error.exceptions[0]
-    return " ".join(f"{type(error).__name__}: {error}".split())

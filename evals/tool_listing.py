@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, TextIO, cast
+from typing import IO, Any, TextIO, cast
 
 import anyio
 from pydantic import BaseModel, ConfigDict
@@ -94,11 +94,17 @@ async def list_tools(launch: Launch) -> tuple[Tool, ...]:
         except TimeoutError:
             cause = f"did not connect within {launch.connect_timeout:g} s (connect_timeout)"
         except Exception as error:
-            cause = f"does not connect: {_root_cause(error)}"
-        stderr.seek(0)
-        words = " ".join(stderr.read().split())[-_STDERR_SHOWN:]
+            cause = f"does not connect: {root_cause(error)}"
+        problem = with_last_words(launch, cause, stderr)
+    raise TwogateError(problem)
+
+
+def with_last_words(launch: Launch, cause: str, stderr: IO[str]) -> str:
+    """What went wrong with a server, in one line, with the end of what it wrote to its standard error."""
+    stderr.seek(0)
+    words = " ".join(stderr.read().split())[-_STDERR_SHOWN:]
     said = f"; it said: {words}" if words else ""
-    raise TwogateError(f"server {launch.server!r} ({launch.label}) {cause}{said}")
+    return f"server {launch.server!r} ({launch.label}) {cause}{said}"
 
 
 async def list_all(target: Target, families: Iterable[Sequence[str] | None]) -> ToolList:
@@ -181,7 +187,7 @@ def _tool(server: str, listed: Any) -> Tool:
     )
 
 
-def _root_cause(error: BaseException) -> str:
+def root_cause(error: BaseException) -> str:
     """The innermost error of an exception group, in one line."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]

@@ -4,26 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import click
 
-
-class _Share(click.ParamType[Fraction]):
-    name = "share"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Fraction:
-        from evals.gate import parse_threshold
-
-        if isinstance(value, Fraction):
-            return value
-        try:
-            return parse_threshold(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-_FILE = click.Path(path_type=Path, dir_okay=False)
+from evals.cli.types import FILE, Share
 
 
 @click.group()
@@ -32,7 +16,7 @@ def judge() -> None:
 
 
 @judge.command()
-@click.argument("file", type=_FILE)
+@click.argument("file", type=FILE)
 @click.option(
     "--judge-model",
     "models",
@@ -43,12 +27,12 @@ def judge() -> None:
 )
 @click.option("--claude-judge", is_flag=True, help="Judge by Claude on the Agent SDK instead of OpenRouter.")
 @click.option("--subscription", is_flag=True, help="With --claude-judge: use the local Claude login, no key.")
-@click.option("--scripted", type=_FILE, metavar="SCRIPT", help="Answer from a script instead of a model; needs no key.")
+@click.option("--scripted", type=FILE, metavar="SCRIPT", help="Answer from a script instead of a model; needs no key.")
 @click.option(
     "--concurrency", type=click.IntRange(1), default=8, show_default=True, help="Judgements at the same time."
 )
-@click.option("--json", "json_path", type=_FILE, metavar="PATH", help="Also write the report as JSON.")
-@click.option("--min-agreement", type=_Share(), metavar="SHARE", help="Fail below this share of agreement, e.g. 0.9.")
+@click.option("--json", "json_path", type=FILE, metavar="PATH", help="Also write the report as JSON.")
+@click.option("--min-agreement", type=Share(), metavar="SHARE", help="Fail below this share of agreement, e.g. 0.9.")
 def check(
     file: Path,
     models: tuple[str, ...],

@@ -10,10 +10,7 @@ from typing import Any, Literal
 import click
 
 from evals.cli.greedy import GreedyCommand
-from evals.cli.run import _Threshold
-
-_FILE = click.Path(path_type=Path, dir_okay=False)
-_SECONDS = click.FloatRange(min=0, min_open=True)
+from evals.cli.types import FILE, SECONDS, Share
 
 
 class _QaGroup(click.Group):
@@ -75,7 +72,7 @@ _SERVER_OPTIONS = [
     ),
     click.option(
         "--target",
-        type=_FILE,
+        type=FILE,
         metavar="PATH",
         help="The target's file instead.  [default: twogate.toml, else .mcp.json]",
     ),
@@ -86,16 +83,16 @@ _SERVER_OPTIONS = [
         "--max-turns", type=click.IntRange(1), default=50, show_default=True, help="Answers of the model a question."
     ),
     click.option(
-        "--tool-timeout", type=_SECONDS, default=60.0, show_default=True, help="Seconds one call of a tool may take."
+        "--tool-timeout", type=SECONDS, default=60.0, show_default=True, help="Seconds one call of a tool may take."
     ),
     click.option(
-        "--trial-timeout", type=_SECONDS, default=900.0, show_default=True, help="Seconds one question may take."
+        "--trial-timeout", type=SECONDS, default=900.0, show_default=True, help="Seconds one question may take."
     ),
     click.option("--embedded", is_flag=True, help="Record into the embedded store, whatever LANGFUSE_* say."),
     click.option(
         "--scripted",
         "script",
-        type=_FILE,
+        type=FILE,
         metavar="SCRIPT",
         help="Answer from a script instead of a model; needs no model key.",
     ),
@@ -121,13 +118,13 @@ def qa() -> None:
 @qa.command("run", cls=GreedyCommand, hidden=True)
 @click.argument("file", type=click.Path(path_type=Path))
 @_with_server_options
-@click.option("-o", "--output", type=_FILE, metavar="PATH", help="Write the report here instead of printing it.")
-@click.option("--json", "json_path", type=_FILE, metavar="PATH", help="Also write the report as JSON.")
+@click.option("-o", "--output", type=FILE, metavar="PATH", help="Write the report here instead of printing it.")
+@click.option("--json", "json_path", type=FILE, metavar="PATH", help="Also write the report as JSON.")
 @click.option("--iterations", type=click.IntRange(1), default=1, show_default=True, help="Trials of each question.")
 @click.option(
     "--pass-threshold",
     "threshold",
-    type=_Threshold(),
+    type=Share(),
     default="0.9",
     show_default=True,
     help="The share of requested trials that must be correct.",
@@ -191,7 +188,7 @@ def lint(file: Path, ignored: tuple[str, ...], as_json: bool) -> None:
 @click.option(
     "-n", "--solvers", "iterations", type=click.IntRange(2), default=3, show_default=True, help="Times each is solved."
 )
-@click.option("-o", "--output", type=_FILE, metavar="PATH", help="The new file.  [default: FILE's stem.solved.xml]")
+@click.option("-o", "--output", type=FILE, metavar="PATH", help="The new file.  [default: FILE's stem.solved.xml]")
 def solve(output: Path | None, **options: Any) -> None:
     """Answer the questions of FILE several times, and propose where the written answer is likely wrong.
 

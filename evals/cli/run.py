@@ -4,31 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from evals.cli.types import FILE, SECONDS, Share
+
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-
-class _Threshold(click.ParamType[Fraction]):
-    name = "share"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Fraction:
-        from evals.gate import parse_threshold
-
-        if isinstance(value, Fraction):
-            return value
-        try:
-            return parse_threshold(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-_SECONDS = click.FloatRange(min=0, min_open=True)
-_FILE = click.Path(path_type=Path, dir_okay=False)
 
 _OPTIONS = [
     click.option("--gate", type=click.Choice(["pr", "merge"]), help="The gate to run.  [default: pr]"),
@@ -45,15 +29,15 @@ _OPTIONS = [
     click.option(
         "--pass-threshold",
         "threshold",
-        type=_Threshold(),
+        type=Share(),
         default="0.9",
         show_default=True,
         help="The share of requested trials that must pass.",
     ),
     click.option(
-        "--tool-timeout", type=_SECONDS, default=60.0, show_default=True, help="Seconds one call of a tool may take."
+        "--tool-timeout", type=SECONDS, default=60.0, show_default=True, help="Seconds one call of a tool may take."
     ),
-    click.option("--trial-timeout", type=_SECONDS, help="Seconds one trial may take.  [default: 180; agent items 900]"),
+    click.option("--trial-timeout", type=SECONDS, help="Seconds one trial may take.  [default: 180; agent items 900]"),
     click.option("--mcp-tools-only", is_flag=True, help="Drop Claude Code's built-in tools."),
     click.option("--subscription", is_flag=True, help="Use the local Claude login instead of ANTHROPIC_API_KEY."),
     click.option("--fresh-sessions", is_flag=True, help="Start Claude Code anew for each tool-call trial."),
@@ -75,11 +59,11 @@ _OPTIONS = [
         metavar="FAMILY",
         help="Seed this family of fixtures before the run and clean after it; repeatable (see twogate fixtures).",
     ),
-    click.option("--target", type=_FILE, help="The target's file.  [default: twogate.toml, else .mcp.json]"),
+    click.option("--target", type=FILE, help="The target's file.  [default: twogate.toml, else .mcp.json]"),
     click.option(
         "--claude-code", type=click.Path(path_type=Path, exists=True), help="Another Claude Code than the bundled one."
     ),
-    click.option("--json", "summary_json", type=_FILE, metavar="PATH", help="Also write the summary as JSON."),
+    click.option("--json", "summary_json", type=FILE, metavar="PATH", help="Also write the summary as JSON."),
 ]
 
 
@@ -92,7 +76,7 @@ def _with_options(command: _Command) -> _Command:
 @click.command()
 @_with_options
 @click.option(
-    "--scripted", type=_FILE, metavar="SCRIPT", help="Answer from a script instead of a model; needs no model key."
+    "--scripted", type=FILE, metavar="SCRIPT", help="Answer from a script instead of a model; needs no model key."
 )
 def run(scripted: Path | None, **options: Any) -> None:
     """Run a gate: fetch its dataset, try its items, hold them to the threshold.

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 from evals import __version__
 from evals.agents.messages import (
@@ -22,6 +19,7 @@ from evals.agents.messages import (
 )
 from evals.errors import TwogateError
 from evals.gate import DEFAULT_THRESHOLD
+from evals.logs import CLIENTS, redirected
 from evals.qa.file import QaFile, QaPair, load_qa
 from evals.qa.measure import item_id, qa_cases
 from evals.qa.prompt import SYSTEM
@@ -89,7 +87,7 @@ def run_qa(request: QaRequest, settings: Settings, reporter: Reporter) -> QaOutc
         file, pairs, servers = _checked(request, settings)
         for note in file.notes:
             reporter.note(f"note: {note}")
-        stack.enter_context(_quiet_clients())
+        stack.enter_context(redirected(CLIENTS))
         server = stack.enter_context(open_server(settings, embedded=request.embedded))
         recorder = stack.enter_context(open_recorder(server))
         tools = asyncio.run(list_servers_tools(servers))
@@ -232,21 +230,3 @@ def _metadata(request: QaRequest, settings: Settings, branch: str, target: str) 
         "langfuse_sdk": version_of("langfuse"),
         "mcp_sdk": version_of("mcp"),
     }
-
-
-@contextmanager
-def _quiet_clients() -> Iterator[None]:
-    """The MCP and Anthropic clients log what a trial reports anyway, with tracebacks, onto the console."""
-    names: Sequence[str] = ("mcp", "client", "anthropic")
-    loggers: list[Any] = [logging.getLogger(name) for name in names]
-    handler = logging.NullHandler()
-    before = [logger.propagate for logger in loggers]
-    for logger in loggers:
-        logger.addHandler(handler)
-        logger.propagate = False
-    try:
-        yield
-    finally:
-        for logger, propagate in zip(loggers, before, strict=True):
-            logger.removeHandler(handler)
-            logger.propagate = propagate

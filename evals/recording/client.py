@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from langfuse import Langfuse
 from opentelemetry import trace as otel
 from opentelemetry.sdk.trace import TracerProvider
 
+from evals.logs import redirected
 from evals.recording.server import LangfuseServer
 from evals.versions import version_of
 
@@ -84,20 +85,8 @@ def _forget(public_key: str) -> None:
         LangfuseResourceManager._instances.pop(public_key, None)
 
 
-@contextmanager
-def log_to(path: Path) -> Iterator[None]:
-    """The SDK's own log lines go to a file: on the console they would drown what the run says of its recording."""
+def log_to(path: Path) -> AbstractContextManager[None]:
+    """The SDK's own log lines go to a file for the length of the block."""
     handler = logging.FileHandler(path, encoding="utf-8", delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
-    before = [logger.propagate for logger in loggers]
-    for logger in loggers:
-        logger.addHandler(handler)
-        logger.propagate = False
-    try:
-        yield
-    finally:
-        for logger, propagate in zip(loggers, before, strict=True):
-            logger.removeHandler(handler)
-            logger.propagate = propagate
-        handler.close()
+    return redirected(_LOGGERS, handler)
