@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Iterable, Mapping, MutableMapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dotenv import dotenv_values
@@ -62,6 +62,8 @@ class Settings:
 
     root: Path
     variables: Mapping[str, str] = field(repr=False)
+    demo: bool = False
+    """A demo in somebody's own project keeps its runs and its store apart from theirs."""
 
     @classmethod
     def load(cls, root: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
@@ -93,8 +95,20 @@ class Settings:
 
     @property
     def state(self) -> Path:
-        """``.twogate``: runs and the embedded store's database."""
-        return self.root / ".twogate"
+        """``.twogate``: runs and the embedded store's database; a demo's are in a folder of their own there."""
+        return self.root / ".twogate" / "demo" if self.demo else self.root / ".twogate"
+
+    @property
+    def datasets(self) -> Path:
+        """The folder of dataset files that the embedded store is given on first use: the project's own."""
+        return self.root / "fixtures" / "datasets"
+
+    def for_demo(self) -> Settings:
+        """These settings for a demo: the same in Twogate's own checkout, kept apart in any other project."""
+        from evals.shipped import shipped
+
+        own = shipped("fixtures", "datasets").resolve() == self.datasets.resolve()
+        return self if own else replace(self, demo=True)
 
     @property
     def secrets(self) -> tuple[str, ...]:

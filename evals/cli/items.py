@@ -373,10 +373,10 @@ def _catalog(found: Sequence[Item], target: Path | None) -> Catalog:
 
 def _run_folder(name: str) -> Path:
     from evals.errors import TwogateError
-    from evals.runs.reading import find_run
+    from evals.runs.reading import locate_run
     from evals.settings import Settings
 
-    folder = find_run(Settings.load().state, name)
+    _, folder = locate_run(Settings.load(), name)
     if folder is None:
         raise TwogateError(f"there is no run {name!r} in .twogate/runs; name one that is there, or its folder")
     return folder

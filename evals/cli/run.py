@@ -104,11 +104,11 @@ def demo(**options: Any) -> None:
     for gate in [only] if only else ["pr", "merge"]:
         if codes:
             click.echo()
-        codes.append(_run({**options, "gate": gate}, shipped("fixtures", "scripts", f"{gate}.json")))
+        codes.append(_run({**options, "gate": gate}, shipped("fixtures", "scripts", f"{gate}.json"), demo=True))
     raise SystemExit(max(codes))
 
 
-def _run(options: dict[str, Any], script: Path | None) -> int:
+def _run(options: dict[str, Any], script: Path | None, *, demo: bool = False) -> int:
     from evals.errors import TwogateError
     from evals.reports.console import ConsoleReporter
     from evals.runs.models import RunRequest
@@ -118,7 +118,7 @@ def _run(options: dict[str, Any], script: Path | None) -> int:
     summary = options["summary_json"]
     if summary is not None and not summary.absolute().parent.is_dir():
         raise TwogateError(f"--json {summary}: its folder does not exist; make it first")
-    settings = Settings.load()
+    settings = Settings.load().for_demo() if demo else Settings.load()
     withhold_secrets()
     request = RunRequest(script=script, command=tuple(sys.argv[1:]), **options)
     with ConsoleReporter(settings.root) as reporter:

@@ -17,12 +17,12 @@ def show(run: str, item: str | None, failed: bool, embedded: bool) -> None:
     in this folder is read from Langfuse by its whole name.
     """
     from evals.reports.show import show_lines, shown_from_journal, shown_from_langfuse
-    from evals.runs.reading import find_run
+    from evals.runs.reading import locate_run
     from evals.settings import Settings, withhold_secrets
 
     settings = Settings.load()
     withhold_secrets()
-    folder = find_run(settings.state, run)
+    settings, folder = locate_run(settings, run)
     if folder is not None:
         trials = shown_from_journal(folder)
     else:

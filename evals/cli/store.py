@@ -50,7 +50,6 @@ def store(
     """
     from evals.embedded.langfuse import DEFAULT_PUBLIC_KEY, DEFAULT_SECRET_KEY, EmbeddedStore, is_loopback
     from evals.errors import TwogateError
-    from evals.shipped import shipped
 
     problems = []
     if not is_loopback(host):
@@ -70,7 +69,7 @@ def store(
         db,
         host=host,
         port=port,
-        shipped_datasets=shipped("fixtures", "datasets"),
+        shipped_datasets=Path.cwd() / "fixtures" / "datasets",
         refuse_score_arrays=refuse_score_arrays,
         public_key=public_key or DEFAULT_PUBLIC_KEY,
         secret_key=secret_key or DEFAULT_SECRET_KEY,

@@ -28,12 +28,12 @@ def sweep(run: str, since: datetime | None, strict: bool, embedded: bool) -> Non
     from evals.recording.experiment import project_id
     from evals.recording.server import open_server
     from evals.recording.sweep import sweep_experiment
-    from evals.runs.reading import find_run, read_record, read_summary
+    from evals.runs.reading import locate_run, read_record, read_summary
     from evals.settings import Settings, withhold_secrets
 
     settings = Settings.load()
     withhold_secrets()
-    folder = find_run(settings.state, run)
+    settings, folder = locate_run(settings, run)
     name, until = run, None
     under_test: tuple[str, ...] | None = None
     start = since.replace(tzinfo=UTC) if since is not None else datetime.now(UTC) - timedelta(days=7)

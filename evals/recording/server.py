@@ -44,7 +44,8 @@ def open_server(settings: Settings, *, embedded: bool = False) -> Iterator[Langf
 
     reach_loopback_directly()
     settings.state.mkdir(parents=True, exist_ok=True)
-    with EmbeddedStore(settings.state / STORE_FILE, shipped_datasets=shipped("fixtures", "datasets")) as store:
+    datasets = shipped("fixtures", "datasets") if settings.demo else settings.datasets
+    with EmbeddedStore(settings.state / STORE_FILE, shipped_datasets=datasets) as store:
         keys = LangfuseKeys(public_key=store.public_key, secret_key=store.secret_key, base_url=store.base_url)
         yield LangfuseServer(keys, embedded=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -9,6 +10,7 @@ from pydantic import ValidationError
 from evals.errors import TwogateError
 from evals.runs.journal import RUN_FILE, SUMMARY_FILE
 from evals.runs.models import RunRecord, RunSummary
+from evals.settings import Settings
 
 LATEST = "latest"
 
@@ -33,6 +35,21 @@ def find_run(state: Path, name: str) -> Path | None:
             f"{name!r} fits {len(fitting)} runs: {', '.join(one.name for one in fitting)}; write more of it"
         )
     return fitting[0] if fitting else None
+
+
+def locate_run(settings: Settings, name: str) -> tuple[Settings, Path | None]:
+    """As `find_run`, among a demo's runs too; with the settings whose embedded store holds the run."""
+    demo = replace(settings, demo=True)
+    found = [(one, folder) for one in (settings, demo) if (folder := _found(one.state, name)) is not None]
+    if not found:
+        return settings, find_run(settings.state, name)
+    return max(found, key=lambda one: (one[1] / RUN_FILE).stat().st_mtime_ns)
+
+
+def _found(state: Path, name: str) -> Path | None:
+    if name == LATEST and not list((state / "runs").glob(f"*/{RUN_FILE}")):
+        return None
+    return find_run(state, name)
 
 
 def read_record(folder: Path) -> RunRecord:

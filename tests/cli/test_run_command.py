@@ -193,3 +193,18 @@ def test_the_shipped_datasets_are_valid_and_have_the_size_that_is_promised() -> 
     for gate, least in (("pr", 20), ("merge", 24)):
         file = json.loads((REPOSITORY / "fixtures" / "datasets" / f"{gate}.json").read_text(encoding="utf-8"))
         assert len(parse_items(file["items"], gate)) >= least  # type: ignore[arg-type]
+
+
+def test_a_demo_in_ones_own_project_is_kept_apart_from_it(lab: Lab) -> None:
+    """The shipped datasets have the default names: in one's own store they would be run with one's own cases."""
+    lab.dataset([tool_call_item("mine", "q", ["search_text"])])
+    demo = lab.twogate("demo", "--id", "(read_file/head|single-what-is-public)$", seconds=250)
+    assert demo.returncode == 0, demo.stdout + demo.stderr
+    assert "🔗 .twogate/demo/runs/" in demo.stdout
+    script = str(lab.script([{"query": "q", "turns": [{"calls": [{"name": "search_text", "input": {"query": "x"}}]}]}]))
+    shown, swept = lab.twogate("show", "latest"), lab.twogate("sweep", "latest")
+    assert "merge/tasks/single-what-is-public" in shown.stdout
+    assert "nothing unexpected" in swept.stdout, swept.stderr
+    mine = lab.twogate("run", "--scripted", script)
+    assert "📊 1/1 passed" in mine.stdout, mine.stdout + mine.stderr
+    assert "pr/search_text/mine" in lab.twogate("show", "latest").stdout
