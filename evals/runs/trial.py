@@ -65,7 +65,9 @@ class TrialResult(BaseModel):
 
     @property
     def seconds(self) -> float:
-        return (self.ended_at - self.started_at).total_seconds()
+        """How long the conversation took, or without one the trial: waiting for a session to start does not count."""
+        timed = self.conversation or self
+        return (timed.ended_at - timed.started_at).total_seconds()
 
 
 @dataclass(frozen=True)
