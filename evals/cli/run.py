@@ -81,6 +81,9 @@ def _with_options(command: _Command) -> _Command:
 def run(scripted: Path | None, **options: Any) -> None:
     """Run a gate: fetch its dataset, try its items, hold them to the threshold.
 
+    Which --agent-model: claude-opus-5 to calibrate new cases (what it can't do, the case or the server is to blame
+    for), then down the ladder over claude-sonnet-5 to claude-haiku-4-5, the most sensitive probe.
+
     Exit codes: 0 the threshold is met; 1 it is not, or the run could not be set up; 2 usage.
     """
     raise SystemExit(_run(options, scripted))
