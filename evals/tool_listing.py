@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -110,7 +111,13 @@ def with_last_words(launch: Launch, cause: str, stderr: IO[str]) -> str:
 async def list_all(target: Target, families: Iterable[Sequence[str] | None]) -> ToolList:
     """Connect once for each distinct launch of these families; what does not connect is noted with its cause."""
     launches = list(dict.fromkeys(launch for tools in families for launch in target.launches(tools)))
-    results = await asyncio.gather(*(list_tools(launch) for launch in launches), return_exceptions=True)
+    slots = asyncio.Semaphore(max(2, os.cpu_count() or 2))
+
+    async def listed(launch: Launch) -> tuple[Tool, ...]:
+        async with slots:  # starting a server is work for the processor; all at once would run into time limits
+            return await list_tools(launch)
+
+    results = await asyncio.gather(*map(listed, launches), return_exceptions=True)
     failed: dict[Launch, str] = {}
     found: dict[Launch, tuple[Tool, ...]] = {}
     for launch, result in zip(launches, results, strict=True):

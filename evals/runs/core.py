@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -139,6 +139,9 @@ class _Run:
                     )
                 except KeyboardInterrupt:
                     interrupted = True
+                except Exception as error:
+                    # What is finished is still told; what was not run keeps the gate from being met.
+                    self._reporter.note(f"warning: the run broke off: {type(error).__name__}: {error}")
             return self._finish(interrupted)
 
     async def _trial(self, case: Case, journal: Journal) -> Any:
@@ -154,7 +157,7 @@ class _Run:
                 observation_id=client.get_current_observation_id(),
             )
         )
-        journal.append(result)
+        self._write(lambda: journal.append(result), "this trial is not in the journal")
         self._results.append(result)
         self._write_trace(result)
         self._reporter.trial_finished(result)
@@ -177,6 +180,13 @@ class _Run:
                 self._place(PlacedScore(score, trace_id=result.trace_id, observation_id=result.observation_id))
         except Exception as error_:
             self._reporter.note(f"warning: {result.item}: not recorded in Langfuse: {error_}")
+
+    def _write(self, write: Callable[[], None], otherwise: str) -> None:
+        """A full disk or a folder that is gone costs what it costs, and not the verdict."""
+        try:
+            write()
+        except OSError as error:
+            self._reporter.note(f"warning: {error.strerror or error}: {otherwise}")
 
     def _place(self, placed: PlacedScore) -> None:
         self._placed.append(placed)
@@ -211,9 +221,10 @@ class _Run:
             sweep=sweep,
             strict_sweep=plan.strict_sweep,
         )
-        write_json(self._folder / SUMMARY_FILE, summary)
+        self._write(lambda: write_json(self._folder / SUMMARY_FILE, summary), "there is no summary.json")
         if plan.summary_json is not None:
-            write_json(plan.summary_json, summary)
+            path = plan.summary_json
+            self._write(lambda: write_json(path, summary), f"there is no {path}")
         outcome = RunOutcome(folder=self._folder, summary=summary, recorded=recorded)
         self._reporter.finished(outcome)
         return outcome

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -329,6 +330,29 @@ def test_a_terminated_run_still_reports_what_is_finished(lab: Lab) -> None:
     summary = lab.summary()
     assert (summary.passed, summary.not_run, summary.requested, summary.interrupted) == (1, 1, 2, True)
     assert output.splitlines()[-1] == "📊 1/2 passed (50.0 %), threshold 90 %: gate failed"
+
+
+def test_a_run_whose_folder_is_taken_away_still_comes_to_its_verdict(lab: Lab) -> None:
+    lab.dataset([tool_call_item("one", "q1", ["search_text"]), tool_call_item("two", "q2", ["search_text"])])
+    slow = {"faults": [], "latency_ms": 4000}
+    script = lab.script([{"query": query, "turns": [turn(SEARCH)], **slow} for query in ("q1", "q2")])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "evals", "run", "--scripted", str(script)],
+        cwd=lab.root,
+        env=clean_environment(PYTHONPATH=str(REPOSITORY)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (lab.runs() and (lab.runs()[0] / "trials.jsonl").exists()):
+        time.sleep(0.05)
+    shutil.rmtree(lab.runs()[0])
+    output, _ = process.communicate(timeout=100)
+    assert process.returncode == 0, output
+    assert "Traceback" not in output
+    assert "there is no summary.json" in output
+    assert output.splitlines()[-1] == "📊 2/2 passed (100.0 %), threshold 90 %: gate passed"
 
 
 class TestLangfuseServers:
