@@ -16,6 +16,21 @@ TURN_LIMIT = "error_max_turns"
 """How a conversation that ran into its limit of turns ended (`Conversation.stop`)."""
 
 
+def encodable(text: str) -> str:
+    """The same text; half of a surrogate pair, which no file and no request can carry, becomes U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _encodable_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, dict):
+        return {_encodable_value(key): _encodable_value(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_encodable_value(one) for one in value]
+    return value
+
+
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True)
 
@@ -140,10 +155,10 @@ class ConversationBuilder:
         return draft
 
     def add_text(self, message_id: str, text: str, at: datetime) -> None:
-        self._draft(message_id, at).text.append(text)
+        self._draft(message_id, at).text.append(encodable(text))
 
     def add_thinking(self, message_id: str, text: str, at: datetime) -> None:
-        self._draft(message_id, at).thinking.append(text)
+        self._draft(message_id, at).thinking.append(encodable(text))
 
     def add_call(
         self, message_id: str, call_id: str, name: str, arguments: Mapping[str, Any], at: datetime
@@ -154,7 +169,11 @@ class ConversationBuilder:
             draft.calls.append(call_id)
             server = next((one for one in self._servers if name.startswith(f"mcp__{one}__")), None)
             self._calls[call_id] = ToolCall(
-                id=call_id, name=name, server=server, arguments=dict(arguments), called_at=at
+                id=call_id,
+                name=encodable(name),
+                server=server,
+                arguments=_encodable_value(dict(arguments)),
+                called_at=at,
             )
         return self._calls[call_id]
 
@@ -166,7 +185,7 @@ class ConversationBuilder:
         if call is None:
             return None
         self._last = max(at, self._last)
-        update = {"result": result, "is_error": is_error, "denied": denied, "returned_at": at}
+        update = {"result": encodable(result), "is_error": is_error, "denied": denied, "returned_at": at}
         call = self._calls[call_id] = call.model_copy(update=update)
         return call
 

@@ -13,6 +13,7 @@ from typing import Literal
 
 from evals.errors import TwogateError
 from evals.items import DEFAULT_DATASETS
+from evals.redact import Redactor
 from evals.settings import ANTHROPIC_API_KEY, LANGFUSE_VARIABLES, OPENROUTER_API_KEY, Settings
 from evals.target import load_target
 from evals.tool_listing import list_all
@@ -90,12 +91,13 @@ def _target(settings: Settings, path: Path | None) -> Iterator[Finding]:
         for line in error.lines:
             yield Finding("❌", "target", line)
         return
+    redactor = Redactor([*settings.secrets, *target.secret_values()])
     listed = asyncio.run(list_all(target, [None]))
     for server in target.servers:
         launch = server.launch()
         role = "" if server.under_test else ", auxiliary"
         if launch in listed.failed:
-            yield Finding("❌", f"target {server.name}", listed.failed[launch])
+            yield Finding("❌", f"target {server.name}", redactor.text(listed.failed[launch]))
             continue
         names = [tool.name for tool in listed.by_launch[launch]]
         if names:

@@ -29,6 +29,7 @@ DEFAULT_FAIL_MESSAGE = (
     "If this is unexpected, report the problem to the service's support with the name of the tool and the time."
 )
 _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
+_SECRET_NAME = re.compile(r"key|token|secret|passw|auth|credential|cookie", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 Transport = Literal["stdio", "http", "sse"]
@@ -174,10 +175,19 @@ class Server:
         return _VARIABLE.sub(lambda match: self.variables.get(match["name"], match["default"] or ""), text)
 
     def secret_values(self) -> list[str]:
-        """What its environment and headers get from variables: kept out of everything written down."""
-        texts = [*self.config.env.values(), *self.config.headers.values()]
-        names = {match["name"] for text in texts for match in _VARIABLE.finditer(text)} - {PYTHON_VARIABLE}
-        return [self.variables[name] for name in names if name in self.variables]
+        """What must be kept out of everything written down.
+
+        That is what its environment and headers get from variables, and what stands there under a name that speaks of
+        a secret, written out or by a default; of `Bearer abc`, `abc` too.
+        """
+        entries = [*self.config.env.items(), *self.config.headers.items()]
+        names = {match["name"] for _, text in entries for match in _VARIABLE.finditer(text)} - {PYTHON_VARIABLE}
+        values = [self.variables[name] for name in names if name in self.variables]
+        for name, text in entries:
+            if _SECRET_NAME.search(name):
+                filled = self._fill(text)
+                values += [filled, *filled.split()[1:]]
+        return [value for value in dict.fromkeys(values) if value]
 
 
 @dataclass(frozen=True)
@@ -283,7 +293,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8-sig")
         raw = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise TwogateError(f"{path.name}: cannot be read: {error}") from None
     if not isinstance(raw, dict):
         raise TwogateError(f"{path.name}: must be an object with mcpServers")

@@ -83,6 +83,16 @@ def test_narration_beside_a_call_is_no_answer() -> None:
     assert conversation.final_answer is None
 
 
+def test_half_a_surrogate_pair_cannot_lose_a_conversation() -> None:
+    fold = builder()
+    fold.add_text("m", "a\ud800b", at(1))
+    fold.add_call("m", "c", "mcp__repo__get", {"k\udc00": ["\ud83d"]}, at(1))
+    fold.add_result("c", "\ud800 \U0001f600", is_error=False, at=at(2))
+    conversation = fold.build(ended_at=at(3))
+    assert conversation.calls[0].result == "\ufffd \U0001f600"
+    assert type(conversation).model_validate_json(conversation.model_dump_json()) == conversation
+
+
 def test_total_tokens_count_the_cache() -> None:
     assert Usage(input_tokens=1, output_tokens=2, cache_read_tokens=4, cache_write_tokens=8).total_tokens == 15
 

@@ -53,6 +53,18 @@ auxiliary = true
     assert target.servers[1].launch(["docs"]) == target.servers[1].launch()
 
 
+def test_secrets_written_out_or_given_as_defaults_are_known_too(tmp_path: Path) -> None:
+    target = load(
+        tmp_path,
+        """
+[servers.web]
+url = "https://example.com/mcp"
+headers = { Authorization = "Bearer tok-written-out", "X-Api-Key" = "${KEY:-tok-default}", Accept = "text/plain" }
+""",
+    )
+    assert target.secret_values() == ["Bearer tok-written-out", "tok-written-out", "tok-default"]
+
+
 def test_an_item_s_tools_reach_a_url_as_a_parameter(tmp_path: Path) -> None:
     target = load(
         tmp_path,

@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextvars import ContextVar
+
 from evals.conversation import Conversation
+
+_PARTIAL: ContextVar[list[Callable[[], Conversation]] | None] = ContextVar("partial", default=None)
+
+
+def collect_partial() -> list[Callable[[], Conversation]]:
+    """A list that gets, from the agent that works in this context, a way to read what there is so far."""
+    collected: list[Callable[[], Conversation]] = []
+    _PARTIAL.set(collected)
+    return collected
+
+
+def partial_conversation(read: Callable[[], Conversation]) -> None:
+    """Offer a way to read the conversation so far, for a trial that is cut off at its time limit."""
+    collected = _PARTIAL.get()
+    if collected is not None:
+        collected.append(read)
 
 
 class AgentError(Exception):

@@ -22,6 +22,7 @@ from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, HookMatcher
 from evals.agents import AgentError
 from evals.agents.processes import MARK, kill_marked
 from evals.items import Item
+from evals.settings import AGENT_VARIABLES, ANTHROPIC_BASE_URL
 from evals.target import Launch, Target
 from evals.tool_listing import ToolList
 
@@ -121,6 +122,19 @@ class ClaudeCode:
                         await asyncio.wait_for(client.disconnect(), _CLOSING)
                     raise
 
+    async def servers_gone(self, client: ClaudeSDKClient, item: Item) -> str | None:
+        """Which servers are no longer connected, in words; None when all are."""
+        status = await client.get_mcp_status()
+        by_name = {str(one["name"]): one["status"] for one in status["mcpServers"]}
+        gone = [
+            launch.server
+            for launch in self.target.launches(item.metadata.tools)
+            if by_name.get(launch.server) != "connected"
+        ]
+        return (
+            f"the server {', '.join(map(repr, gone))} was gone at the end: it ended during the trial" if gone else None
+        )
+
     def _options(self, item: Item, folder: Path, mark: str) -> ClaudeAgentOptions:
         work, config, temporary = folder / "work", folder / "config", folder / "tmp"
         for one in (work, config, temporary):
@@ -204,7 +218,8 @@ def _server_config(launch: Launch, mark: str) -> Any:
             "type": "stdio",
             "command": launch.command,
             "args": list(launch.args),
-            "env": {**dict(launch.env), MARK: mark},
+            # Claude Code hands its own environment on: the key to the model is not for the server under test.
+            "env": {**dict.fromkeys((*AGENT_VARIABLES, ANTHROPIC_BASE_URL), ""), **dict(launch.env), MARK: mark},
             "alwaysLoad": True,
         }
     return {

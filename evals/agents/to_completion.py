@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evals.agents import AgentError, partial_conversation
 from evals.agents.claude_code import ClaudeCode
 from evals.agents.folding import Folder, check_ending
 from evals.agents.hooks import FailTools
@@ -28,9 +29,13 @@ async def to_completion(agent: ClaudeCode, item: Item) -> Conversation:
         max_turns=metadata.max_turns or DEFAULT_MAX_TURNS,
     ) as client:
         folder = Folder(item.query, tuple(server.name for server in agent.target.servers), fail.denied)
+        partial_conversation(folder.conversation)
         await send_query(client, item.query)
         async for message in client.receive_response():
             folder.add(message)
         conversation = folder.conversation()
         check_ending(folder, conversation)
+        # A server that died under a call answers it with an error like any other; no expectedErrors stand for that.
+        if gone := await agent.servers_gone(client, item):
+            raise AgentError(gone, conversation)
         return conversation

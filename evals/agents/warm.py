@@ -72,6 +72,8 @@ class WarmSessions:
         session = await self._borrow(key, item)
         try:
             conversation = await session.ask(item)
+        except AgentError:
+            raise  # the session ends itself
         except BaseException:
             session.end()
             raise

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from evals.errors import TwogateError
 from evals.items import Item
 from evals.target import Target
 from evals.tool_listing import Tool, ToolList, list_all
@@ -52,7 +53,10 @@ def read_catalog(target: Target, items: Iterable[Item], builtins: frozenset[str]
     """
     # where no server takes families, all launches are the same: one connection
     families: tuple[Families, ...] = tuple(dict.fromkeys([None, *(item.metadata.tools for item in items)]))
-    return Catalog(target, asyncio.run(list_all(target, families)), families, builtins)
+    listed = asyncio.run(list_all(target, families))
+    if listed.failed:
+        raise TwogateError(listed.failed.values())
+    return Catalog(target, listed, families, builtins)
 
 
 def properties(tool: Tool) -> dict[str, object]:

@@ -15,6 +15,7 @@ from evals.authoring.coverage import Cell, Coverage
 
 _NOTHING = "—"
 _IDS_SHOWN = 2
+_UNSEEN_WIDTH = 160  # columns in a file or a log, which have no edge to keep
 _WIDTH = 100  # columns at least; less would cut too much off
 
 
@@ -47,7 +48,7 @@ def coverage_table(matrix: Coverage, width: int, *, holes_only: bool = False) ->
 
 def coverage_text(matrix: Coverage, *, holes_only: bool = False) -> str:
     """The table as text, in colour where standard output is a terminal."""
-    width = max(Console().width, _WIDTH)
+    width = max(Console().width, _WIDTH) if sys.stdout.isatty() else _UNSEEN_WIDTH
     console = Console(file=StringIO(), force_terminal=sys.stdout.isatty(), width=width)
     console.print(coverage_table(matrix, width, holes_only=holes_only))
     for line in summary_lines(matrix):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import logging
+import os
+import sys
 
 import click
 
 from evals import __version__
 from evals.errors import TwogateError
+from evals.logs import CLIENTS
 
 # name of the command -> (module, attribute, one line of help)
 COMMANDS: dict[str, tuple[str, str, str]] = {
@@ -66,6 +70,16 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point: a `TwogateError` ends as its lines on standard error and exit code 1."""
+    # Closed standard streams are None to Python, which some libraries do not expect.
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+    # The clients of servers and models log, with tracebacks, what a command reports itself.
+    for name in CLIENTS:
+        logger = logging.getLogger(name)
+        logger.addHandler(logging.NullHandler())
+        logger.propagate = False
     try:
         cli(prog_name="twogate")
     except TwogateError as error:

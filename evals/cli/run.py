@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -127,5 +129,8 @@ def _run(options: dict[str, Any], script: Path | None, *, demo: bool = False) ->
     with ConsoleReporter(settings.root) as reporter:
         outcome = execute(request, settings, reporter)
     if outcome.summary.interrupted:
-        raise SystemExit(130)
+        # Everything is written and closed; what a torn-down event loop left of its threads is not waited for.
+        with suppress(OSError):
+            sys.stdout.flush()
+        os._exit(130)
     return 0 if outcome.met else 1

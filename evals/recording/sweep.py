@@ -49,6 +49,8 @@ class Sweep:
     """What a sweep found."""
 
     experiment: str
+    trials: int
+    """Trials of the experiment that could be read."""
     errors: int
     """ERROR observations of the experiment's trials, all kinds."""
     explained: int
@@ -127,6 +129,7 @@ def sweep_experiment(
             rows.append(Row(item=trial.item, tool=one.name or one.type, message=message, trace_url=url))
     return Sweep(
         experiment=name,
+        trials=len(trials),
         errors=sum(counts.values()),
         explained=counts["explained"],
         by_design=counts["by design"],

@@ -83,7 +83,8 @@ def _turn(text: str, thinking: str, calls: tuple[ToolCall, ...]) -> dict[str, An
 
 
 def _tool(recorder: Recorder, call: ToolCall, ended_at: datetime) -> None:
-    failed = call.is_error or call.denied or call.result is None
+    failed = call.is_error or call.denied
+    unanswered = call.result is None and not failed
     if call.denied:
         message = call.result or "denied before it could run"
     else:
@@ -93,8 +94,8 @@ def _tool(recorder: Recorder, call: ToolCall, ended_at: datetime) -> None:
         langfuse_client=recorder.client,
         input=call.arguments,
         output=limited(call.result),
-        level="ERROR" if failed else None,
-        status_message=message[:_STATUS_LENGTH] if failed else None,
+        level="ERROR" if failed else "WARNING" if unanswered else None,
+        status_message=message[:_STATUS_LENGTH] if failed or unanswered else None,
         metadata={"server": call.server or "", "name": call.name, "call_id": call.id, "denied": call.denied},
     )
     tool.end(end_time=_ns(call.returned_at or ended_at))

@@ -16,12 +16,19 @@ from evals.runs.trial import TrialResult
 MARKS = {"passed": "✅", "failed": "❌", "error": "🔥", "not_run": "⏭️"}
 
 
+class _Console(Console):
+    """Goes on in silence when nobody reads any more (`| head`): the trials are paid for, and their exit code counts."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+
+
 class ConsoleReporter:
     """Writes to standard output. Texts are written as they are: no markup in an item's reason is ever read."""
 
     def __init__(self, root: Path, console: Console | None = None) -> None:
         self._root = root
-        self._console = console or Console(highlight=False, soft_wrap=True)
+        self._console = console or _Console(highlight=False, soft_wrap=True)
         self._progress: Progress | None = None
         self._task: TaskID | None = None
         self._counts: Counter[str] = Counter()
@@ -84,7 +91,10 @@ class ConsoleReporter:
             self._line(line)
 
     def _line(self, text: str) -> None:
-        self._console.print(Text(text))
+        try:
+            self._console.print(Text(text))
+        except OSError:  # a full disk behind a redirection
+            self._console.quiet = True
 
     def _stop(self) -> None:
         if self._progress is not None:

@@ -18,12 +18,12 @@ from evals.errors import TwogateError
 from evals.gate import DEFAULT_THRESHOLD, GateResult
 from evals.recording.client import Recorder, log_to
 from evals.recording.experiment import experiment_id, experiment_url, project_id, run_experiment
-from evals.recording.scores import PlacedScore, read_back, write_score
+from evals.recording.scores import PlacedScore, Recorded, read_back, write_score
 from evals.recording.sweep import sweep_experiment
 from evals.recording.trace import record_conversation
 from evals.redact import Redactor
 from evals.runs.journal import RUN_FILE, SUMMARY_FILE, Journal, create_run_folder, write_json
-from evals.runs.models import DEFAULT_CONCURRENCY, RunOutcome, RunRecord, SweepNote, summarise
+from evals.runs.models import DEFAULT_CONCURRENCY, RunOutcome, RunRecord, RunSummary, SweepNote, summarise
 from evals.runs.output import task_output
 from evals.runs.trial import Case, TrialResult, run_trial
 from evals.scoring import Score
@@ -147,16 +147,21 @@ class _Run:
     async def _trial(self, case: Case, journal: Journal) -> Any:
         iteration = self._iterations_started[case.id] = self._iterations_started.get(case.id, 0) + 1
         client = self._recorder.client
-        result = self._plan.redactor.model(
-            await run_trial(
-                case,
-                run=self._record.run,
-                iteration=iteration,
-                time_limit=self._plan.time_limit,
-                trace_id=client.get_current_trace_id(),
-                observation_id=client.get_current_observation_id(),
-            )
+        result = await run_trial(
+            case,
+            run=self._record.run,
+            iteration=iteration,
+            time_limit=self._plan.time_limit,
+            trace_id=client.get_current_trace_id(),
+            observation_id=client.get_current_observation_id(),
         )
+        try:
+            result = self._plan.redactor.model(result)
+        except Exception as error:
+            reason = f"the result cannot be written down: {type(error).__name__}"
+            result = result.model_copy(
+                update={"outcome": "error", "reason": reason, "scores": (), "conversation": None, "judgement": None}
+            )
         self._write(lambda: journal.append(result), "this trial is not in the journal")
         self._results.append(result)
         self._write_trace(result)
@@ -185,8 +190,9 @@ class _Run:
         """A full disk or a folder that is gone costs what it costs, and not the verdict."""
         try:
             write()
-        except OSError as error:
-            self._reporter.note(f"warning: {error.strerror or error}: {otherwise}")
+        except (OSError, ValueError) as error:
+            said = error.strerror if isinstance(error, OSError) else None
+            self._reporter.note(f"warning: {said or error}: {otherwise}")
 
     def _place(self, placed: PlacedScore) -> None:
         self._placed.append(placed)
@@ -198,6 +204,10 @@ class _Run:
         gate_result = GateResult(passed, plan.requested, plan.threshold)
         rate = Score(name=plan.rate_score, value=float(gate_result.pass_rate), comment=gate_result.line())
         self._place(PlacedScore(rate, experiment_id=record.experiment_id))
+        # First without what Langfuse has of it: reading that back may take minutes, and this process may not have them.
+        unread = Recorded(0, len(self._results), 0, len(self._placed), problem="not read back")
+        summary = self._summarise(gate_result, unread, None, interrupted)
+        self._write(lambda: write_json(self._folder / SUMMARY_FILE, summary), "there is no summary.json")
         self._recorder.flush()
         recorded = read_back(
             self._recorder,
@@ -206,21 +216,7 @@ class _Run:
             trace_ids=[result.trace_id for result in self._results if result.trace_id],
             scores=self._placed,
         )
-        embedded = self._recorder.server.embedded
-        sweep = self._sweep()
-        summary = summarise(
-            record,
-            self._results,
-            gate_result=gate_result,
-            recorded=recorded,
-            ended_at=datetime.now(UTC),
-            url=None if embedded else experiment_url(self._recorder, self._project, record.experiment_id),
-            scripted=plan.scripted,
-            embedded=embedded,
-            interrupted=interrupted,
-            sweep=sweep,
-            strict_sweep=plan.strict_sweep,
-        )
+        summary = self._summarise(gate_result, recorded, self._sweep(), interrupted)
         self._write(lambda: write_json(self._folder / SUMMARY_FILE, summary), "there is no summary.json")
         if plan.summary_json is not None:
             path = plan.summary_json
@@ -228,6 +224,24 @@ class _Run:
         outcome = RunOutcome(folder=self._folder, summary=summary, recorded=recorded)
         self._reporter.finished(outcome)
         return outcome
+
+    def _summarise(
+        self, gate_result: GateResult, recorded: Recorded, sweep: SweepNote | None, interrupted: bool
+    ) -> RunSummary:
+        embedded = self._recorder.server.embedded
+        return summarise(
+            self._record,
+            self._results,
+            gate_result=gate_result,
+            recorded=recorded,
+            ended_at=datetime.now(UTC),
+            url=None if embedded else experiment_url(self._recorder, self._project, self._record.experiment_id),
+            scripted=self._plan.scripted,
+            embedded=embedded,
+            interrupted=interrupted,
+            sweep=sweep,
+            strict_sweep=self._plan.strict_sweep,
+        )
 
     def _sweep(self) -> SweepNote | None:
         if not self._plan.sweep or not self._results:
@@ -242,6 +256,9 @@ class _Run:
             )
         except TwogateError as error:
             return SweepNote(errors=0, unexpected=(), problem="; ".join(error.lines), lines=())
+        if sweep.trials < len(self._results):
+            problem = f"only {sweep.trials} of {len(self._results)} trials could be read"
+            return SweepNote(errors=sweep.errors, unexpected=(), problem=problem)
         return SweepNote(
             errors=sweep.errors,
             unexpected=tuple(row.line() for row in sweep.unexpected),
@@ -260,7 +277,10 @@ def _terminate_as_interrupt() -> Iterator[None]:
         signal.raise_signal(signal.SIGINT)
 
     before = signal.signal(signal.SIGTERM, interrupt)
+    # A shell that starts a command in the background has it ignore SIGINT, and with it what SIGTERM is turned into.
+    before_interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGINT, before_interrupt)

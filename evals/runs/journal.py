@@ -82,7 +82,9 @@ def read_journal(folder: Path) -> Iterator[TrialResult]:
     path = folder / TRIALS_FILE
     if not path.is_file():
         return
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    # Not splitlines: a text may hold a line separator (U+2028) that JSON leaves as it is.
+    lines = [f"{line}\n" for line in path.read_bytes().decode("utf-8").split("\n")]
+    lines[-1] = lines[-1][:-1]
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue

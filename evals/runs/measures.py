@@ -23,6 +23,7 @@ def tool_call_cases(items: Sequence[Item], agent: ClaudeCode, *, fresh_sessions:
 
     fresh_sessions: start a Claude Code for every trial even where a rewound one is known to be the same.
     """
+    under_test = frozenset(server.name for server in agent.target.under_test)
     warm = None if fresh_sessions or not can_be_warm(agent) else WarmSessions(agent)
 
     def case(item: Item) -> Case:
@@ -31,6 +32,7 @@ def tool_call_cases(items: Sequence[Item], agent: ClaudeCode, *, fresh_sessions:
             score = score_tool_call(
                 item,
                 measured_call(conversation.calls),
+                servers_under_test=under_test,
                 tools_under_test={tool.name for tool in agent.tools.of(agent.target, item.metadata.tools)},
                 builtin_tools=BUILTIN_TOOLS,
             )

@@ -12,7 +12,6 @@ from evals.errors import TwogateError
 from evals.fixtures import seeded
 from evals.items import DEFAULT_DATASETS, KIND_OF_GATE, Gate, Item, gate_of_dataset, parse_items, select
 from evals.judges.choice import JudgeChoice, ScriptedUrls, make_judge
-from evals.logs import CLIENTS, redirected
 from evals.recording.client import Recorder, open_recorder
 from evals.recording.dataset import Dataset, fetch_dataset
 from evals.recording.server import open_server, reach_loopback_directly
@@ -36,7 +35,6 @@ def execute(request: RunRequest, settings: Settings, reporter: Reporter) -> RunO
     choice = JudgeChoice(request.judge_models, claude=request.claude_judge, subscription=request.subscription)
     with ExitStack() as stack:
         _check(request, settings, choice)
-        stack.enter_context(redirected(CLIENTS))
         scripted = _scripted(request, stack)
         credentials = agent_credentials(settings, scripted=scripted, subscription=request.subscription)
         target = load_target(settings.root, settings.variables, request.target)

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from evals.agents import AgentError
+from evals.agents import AgentError, collect_partial
 from evals.conversation import Conversation
 from evals.scoring import Score
 
@@ -117,8 +117,10 @@ async def run_trial(
     scores: tuple[Score, ...] = ()
     judgement: JudgeNote | None = None
     outcome: Outcome = "error"
+    partial = collect_partial()
+    limit = asyncio.timeout(time_limit)
     try:
-        async with asyncio.timeout(time_limit):
+        async with limit:
             measured = await case.measure()
         conversation = measured.conversation
         outcome = "passed" if measured.verdict.passed else "failed"
@@ -128,8 +130,14 @@ async def run_trial(
     except AgentError as error:
         reason = error.cause
         conversation = error.conversation
-    except TimeoutError:
-        reason = f"did not finish within {time_limit:g} s (--trial-timeout)"
+    except TimeoutError as error:
+        if partial:
+            conversation = partial[-1]()
+        reason = (
+            f"did not finish within {time_limit:g} s (--trial-timeout)"
+            if limit.expired()
+            else f"unexpected TimeoutError: {error}"
+        )
     except Exception as error:
         reason = f"unexpected {type(error).__name__}: {error}"
     if conversation is not None and conversation.usage is not None:

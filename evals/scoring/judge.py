@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from evals.conversation import Conversation, ToolCall
+from evals.conversation import Conversation, ToolCall, encodable
 
 Verdict = Literal["PASS", "FAIL"]
 
@@ -122,8 +122,8 @@ def judge_request(
         if turn.calls:
             entries += [("call", _call(call)) for call in turn.calls]
         elif turn.text.strip():
-            entries.append(("answer", _encodable(turn.text)))
-    query, reference = _encodable(query), _encodable(reference)
+            entries.append(("answer", encodable(turn.text)))
+    query, reference = encodable(query), encodable(reference)
     code = _code((query, reference, *(text for _, text in entries)), rng or random.SystemRandom())
     calls = sum(kind == "call" for kind, _ in entries)
     parts = [
@@ -142,7 +142,7 @@ def _call(call: ToolCall) -> str:
     # The tool's name is the model's own text too, so it belongs inside the fence.
     shown: dict[str, Any] = {"server": call.server} if call.server else {}
     shown |= {"tool": call.tool, "arguments": call.arguments}
-    return _encodable(json.dumps(shown, ensure_ascii=False, default=str))
+    return encodable(json.dumps(shown, ensure_ascii=False, default=str))
 
 
 def _fenced(name: str, text: str, code: str) -> str:
@@ -158,11 +158,6 @@ def _code(texts: tuple[str, ...], rng: random.Random) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
-
-
-def _encodable(text: str) -> str:
-    """The same text; half of a surrogate pair, which no request can carry, becomes U+FFFD."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 class _UnreadableError(Exception):
@@ -240,5 +235,5 @@ def _fields(found: dict[str, Any]) -> tuple[Any, Any] | None:
 
 def _reason(value: Any) -> str:
     if isinstance(value, str):
-        return _encodable(value).strip() or NO_REASON
-    return NO_REASON if value is None else _encodable(json.dumps(value, ensure_ascii=False))
+        return encodable(value).strip() or NO_REASON
+    return NO_REASON if value is None else encodable(json.dumps(value, ensure_ascii=False))

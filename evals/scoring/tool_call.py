@@ -29,10 +29,16 @@ def measured_call(calls: Iterable[ToolCall]) -> ToolCall | None:
 
 
 def score_tool_call(
-    item: Item, call: ToolCall | None, *, tools_under_test: Collection[str], builtin_tools: Collection[str]
+    item: Item,
+    call: ToolCall | None,
+    *,
+    servers_under_test: Collection[str],
+    tools_under_test: Collection[str],
+    builtin_tools: Collection[str],
 ) -> ToolCallScore:
     """Compare a measured call with the item's expectedTools and expectedArgs.
 
+    servers_under_test: their names; a call of an auxiliary server is no right call, whatever its tool is named.
     tools_under_test: the names the servers under test listed. builtin_tools: names of Claude Code's own tools.
     """
     expected = " or ".join(item.expected_tools)
@@ -44,6 +50,11 @@ def score_tool_call(
             False,
             f"expected {expected}, the model called {call.tool}{where}({_brief(call.arguments)})"
             + _hint(item, call, tools_under_test, builtin_tools),
+        )
+    if call.server is not None and call.server not in servers_under_test:
+        return ToolCallScore(
+            False,
+            f"expected {expected} of a server under test, the model called that of {call.server!r}, an auxiliary one",
         )
     if call.server is None and call.name not in builtin_tools:
         return ToolCallScore(False, f"the model called {call.name}, without the server's prefix: no such tool exists")

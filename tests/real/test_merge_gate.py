@@ -278,3 +278,55 @@ def test_every_missing_key_is_named_at_once(lab: Lab) -> None:
     for words in ("LANGFUSE_SECRET_KEY, LANGFUSE_BASE_URL not set", "ANTHROPIC_API_KEY is not set", "--claude-judge"):
         assert words in done.stderr
     assert lab.runs() == []
+
+
+SERVER = '''
+import os
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("odd")
+
+
+@server.tool()
+def boom() -> str:
+    """End the server."""
+    os._exit(9)
+
+
+@server.tool()
+def environment() -> str:
+    """What the server can see."""
+    return " ".join(f"{name}={value}" for name, value in sorted(os.environ.items()) if "ANTHROPIC" in name)
+
+
+server.run("stdio")
+'''
+
+
+def test_a_server_that_dies_is_an_error_whatever_was_expected_and_never_sees_the_models_key(lab: Lab) -> None:
+    (lab.root / "odd.py").write_text(SERVER)
+    lab.target('[servers.odd]\ncommand = "${TWOGATE_PYTHON}"\nargs = ["odd.py"]\n')
+    lab.dataset(
+        [
+            agent_item("boom", "Boom?", category="boom", expectedErrors=["boom"]),
+            agent_item("look", "Look?", category="environment"),
+        ],
+        MERGE,
+    )
+    script = lab.script(
+        [
+            {"query": "Boom?", "turns": [calls(("boom", {})), FOUND]},
+            {"query": "Look?", "turns": [calls(("environment", {})), FOUND]},
+        ],
+        [{"query": "Boom?", **PASS}, {"query": "Look?", **PASS}],
+    )
+    done = lab.twogate("run", "--gate", "merge", "--scripted", str(script))
+    assert done.returncode == 1, done.stdout + done.stderr
+    trials = lab.trials()
+    boom, look = trials["merge/repository/boom"], trials["merge/repository/look"]
+    assert (boom.outcome, look.outcome) == ("error", "passed")
+    assert "the server 'odd' was gone at the end" in boom.reason
+    assert look.conversation is not None
+    assert look.conversation.calls[0].result is not None
+    assert "scripted" not in look.conversation.calls[0].result
+    assert "http://" not in look.conversation.calls[0].result

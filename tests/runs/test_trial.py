@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evals.agents import AgentError
+from evals.agents import AgentError, partial_conversation
 from evals.conversation import Conversation, Usage
 from evals.errors import TwogateError
 from evals.redact import Redactor
@@ -53,7 +53,7 @@ async def test_no_tokens_no_score_of_them() -> None:
     [
         (AgentError("the server did not connect", CONVERSATION), "the server did not connect"),
         (RuntimeError("boom"), "unexpected RuntimeError: boom"),
-        (TimeoutError(), "did not finish within"),
+        (TimeoutError("reading the body"), "unexpected TimeoutError: reading the body"),
         (OSError(24, "Too many open files"), "Too many open files"),
     ],
 )
@@ -65,6 +65,17 @@ async def test_what_goes_wrong_around_the_model_is_an_error_never_a_miss(error: 
     assert result.outcome == "error"
     assert words in result.reason
     assert not [score for score in result.scores if score.name != "total_tokens"]
+
+
+async def test_a_trial_that_is_cut_off_keeps_what_there_was() -> None:
+    async def measure() -> Measured:
+        partial_conversation(lambda: CONVERSATION)
+        await asyncio.sleep(60)
+        raise AssertionError("unreachable")
+
+    cut = await trial(measure, time_limit=0.05)
+    assert cut.conversation == CONVERSATION
+    assert [score.name for score in cut.scores] == ["total_tokens"]
 
 
 async def test_a_trial_ends_at_its_time_limit() -> None:
@@ -121,6 +132,14 @@ os.kill(os.getpid(), signal.SIGKILL)
         path.write_text(f"{line[:50]}\n{line}\n")
         with pytest.raises(TwogateError, match="line 1 is not a trial"):
             list(read_journal(tmp_path))
+
+    @pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\x0b", "\x1c", "\r"])
+    def test_a_text_with_line_separators_is_one_line_of_the_journal(self, tmp_path: Path, separator: str) -> None:
+        odd = result().model_copy(update={"reason": f"a{separator}b"})
+        with Journal(tmp_path) as journal:
+            journal.append(odd)
+            journal.append(result("pr/a/c"))
+        assert list(read_journal(tmp_path)) == [odd, result("pr/a/c")]
 
     def test_no_journal_no_trials(self, tmp_path: Path) -> None:
         assert list(read_journal(tmp_path)) == []

@@ -30,7 +30,9 @@ def call(name: str, server: str | None = "repo", **arguments: Any) -> ToolCall:
 
 
 def score(expected: Item, made: ToolCall | None) -> tuple[bool, str]:
-    result = score_tool_call(expected, made, tools_under_test=UNDER_TEST, builtin_tools=BUILTIN)
+    result = score_tool_call(
+        expected, made, servers_under_test={"repo"}, tools_under_test=UNDER_TEST, builtin_tools=BUILTIN
+    )
     return result.passed, result.reason
 
 
@@ -55,6 +57,7 @@ def test_a_built_in_tool_may_be_expected() -> None:
         (call("Nope", server=None), ["no such tool exists"]),
         (call("Grep", server=None), ["a built-in tool of Claude Code", "mcpToolsOnly"]),
         (call("search", server=None), ["without the server's prefix"]),
+        (call("search", server="helper", q="x"), ["of a server under test", "'helper', an auxiliary one"]),
         (call("search", q="y"), ['q: expected "x", got "y"']),
         (call("search"), ['q: expected "x", missing']),
     ],

@@ -35,6 +35,8 @@ def load_scripts(paths: Iterable[Path | str]) -> Script:
             problems.append(
                 f"{name}: is not JSON: {error.msg} at line {error.lineno}, column {error.colno}; mend it there"
             )
+        except RecursionError:
+            problems.append(f"{name}: is nested too deeply; it is no script")
         else:
             _validate(name, data, files, problems)
     return _assemble(files, problems)
