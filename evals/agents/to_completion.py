@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from evals.agents import AgentError, partial_conversation
 from evals.agents.claude_code import ClaudeCode
 from evals.agents.folding import Folder, check_ending
@@ -9,6 +11,9 @@ from evals.agents.hooks import FailTools
 from evals.agents.prompting import send_query
 from evals.conversation import Conversation
 from evals.items import DEFAULT_MAX_TURNS, Item
+
+# What Claude Code 2.1 answers a call with whose server is gone; it starts the server again for the next one.
+_ENDED = re.compile(r"(MCP error -32000: )?Connection closed\.?")
 
 
 async def to_completion(agent: ClaudeCode, item: Item) -> Conversation:
@@ -35,7 +40,10 @@ async def to_completion(agent: ClaudeCode, item: Item) -> Conversation:
             folder.add(message)
         conversation = folder.conversation()
         check_ending(folder, conversation)
-        # A server that died under a call answers it with an error like any other; no expectedErrors stand for that.
+        # A server that ended under a call gives the model an error like any other; no expectedErrors stand for that.
+        for call in conversation.calls:
+            if call.server is not None and call.is_error and _ENDED.fullmatch((call.result or "").strip()):
+                raise AgentError(f"the server {call.server!r} ended during the call of {call.tool}", conversation)
         if gone := await agent.servers_gone(client, item):
             raise AgentError(gone, conversation)
         return conversation
