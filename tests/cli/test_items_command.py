@@ -174,6 +174,11 @@ def test_problems_of_all_files_at_once(items: Items) -> None:
 
 
 def test_the_default_datasets(items: Items) -> None:
+    """The embedded store of a project is given its own dataset files on first use."""
+    nothing = items("validate")
+    assert nothing.code == 1
+    assert "neither mcp-server-evals-pr nor mcp-server-evals-merge" in nothing.errors[0]
+    shutil.copytree(REPOSITORY / "fixtures" / "datasets", "fixtures/datasets")
     said = items("validate")
     assert said.code == 0
     assert [line.split(":")[0] for line in said.out.splitlines()] == [
@@ -308,6 +313,8 @@ def test_usage_errors(items: Items) -> None:
     assert items("archive").code == 2
     assert items("push").code == 2
     assert items("archive", "pr/a/b").errors == ["pr/a/b: there is no such item in the embedded store"]
-    assert items("export", "--dataset", "mcp-server-evals-pr", "-o", "none/x.json").errors == [
+    write("pr.json", ITEMS)
+    assert items("push", "pr.json").code == 0
+    assert items("export", "--dataset", "things-pr", "-o", "none/x.json").errors == [
         "none/x.json: cannot be written: No such file or directory"
     ]
