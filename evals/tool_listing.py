@@ -108,13 +108,21 @@ def with_last_words(launch: Launch, cause: str, stderr: IO[str]) -> str:
     return f"server {launch.server!r} ({launch.label}) {cause}{said}"
 
 
+def start_slots() -> asyncio.Semaphore:
+    """As many as there are processors: starting a server, or Claude Code with its servers, is work for them alone.
+
+    Eight at once on two cores made each so slow that a server ran into its time limit, which is nobody's failure.
+    """
+    return asyncio.Semaphore(max(2, os.cpu_count() or 2))
+
+
 async def list_all(target: Target, families: Iterable[Sequence[str] | None]) -> ToolList:
     """Connect once for each distinct launch of these families; what does not connect is noted with its cause."""
     launches = list(dict.fromkeys(launch for tools in families for launch in target.launches(tools)))
-    slots = asyncio.Semaphore(max(2, os.cpu_count() or 2))
+    slots = start_slots()
 
     async def listed(launch: Launch) -> tuple[Tool, ...]:
-        async with slots:  # starting a server is work for the processor; all at once would run into time limits
+        async with slots:
             return await list_tools(launch)
 
     results = await asyncio.gather(*map(listed, launches), return_exceptions=True)
@@ -173,14 +181,6 @@ async def preflight(target: Target, items: Sequence[Item], builtin_tools: Collec
     if problems:
         raise TwogateError(problems)
     return Preflight(listed, tuple(warnings))
-
-
-def servers_by_tool(tools: Iterable[Tool]) -> dict[str, list[str]]:
-    """Tool name to the servers that have it."""
-    found: dict[str, list[str]] = {}
-    for tool in tools:
-        found.setdefault(tool.name, []).append(tool.server)
-    return found
 
 
 def _tool(server: str, listed: Any) -> Tool:

@@ -8,21 +8,8 @@ python scripts/evaluation.py -t stdio -c python -a server.py -e API_KEY=abc DEBU
 
 from __future__ import annotations
 
-import click
-
+from evals.cli.main import run_command
 from evals.cli.qa import run
-from evals.errors import TwogateError
-
-
-def main() -> None:
-    """Entry point: a `TwogateError` ends as its lines on standard error and exit code 1."""
-    try:
-        run(prog_name="evaluation.py", help_option_names=["-h", "--help"])
-    except TwogateError as error:
-        for line in error.lines:
-            click.echo(f"error: {line}", err=True)
-        raise SystemExit(1) from None
-
 
 if __name__ == "__main__":
-    main()
+    run_command(run, prog_name="evaluation.py", help_option_names=["-h", "--help"])

@@ -6,15 +6,8 @@ The same as ``twogate items export``, for those who keep their tools in scripts/
 
 from __future__ import annotations
 
-import sys
-
 from evals.cli.items import export
-from evals.errors import TwogateError
+from evals.cli.main import run_command
 
 if __name__ == "__main__":
-    try:
-        export()
-    except TwogateError as error:
-        for line in error.lines:
-            sys.stderr.write(f"error: {line}\n")
-        raise SystemExit(1) from None
+    run_command(export)

@@ -24,7 +24,7 @@ from evals.agents.processes import MARK, kill_marked
 from evals.items import Item
 from evals.settings import AGENT_VARIABLES, ANTHROPIC_BASE_URL
 from evals.target import Launch, Target
-from evals.tool_listing import ToolList
+from evals.tool_listing import ToolList, start_slots
 
 DEFAULT_MODEL = "claude-haiku-4-5"
 DEFAULT_TOOL_TIMEOUT = 60.0
@@ -48,14 +48,6 @@ BUILTIN_TOOLS = frozenset(
 )
 
 
-def _start_slots() -> asyncio.Semaphore:
-    """As many as there are processors: starting Claude Code and its servers is work for the processor alone.
-
-    Eight at once on two cores made each so slow that a server ran into its time-out, which is nobody's failure.
-    """
-    return asyncio.Semaphore(max(2, os.cpu_count() or 2))
-
-
 @dataclass(frozen=True)
 class ClaudeCode:
     """How Claude Code is run: which model, against which target, with which credentials."""
@@ -72,7 +64,7 @@ class ClaudeCode:
     """Seconds one call of a tool may take."""
     cli_path: Path | None = None
     """Another Claude Code than the bundled one."""
-    starting: asyncio.Semaphore = field(default_factory=_start_slots, repr=False, compare=False)
+    starting: asyncio.Semaphore = field(default_factory=start_slots, repr=False, compare=False)
     """Sessions that may start at the same time; those that wait for a model are not counted."""
 
     @asynccontextmanager

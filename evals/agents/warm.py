@@ -10,7 +10,6 @@ Each session is opened and closed by a task of its own, as its client demands; t
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import Counter, defaultdict, deque
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -24,6 +23,7 @@ from evals.agents.hooks import DenyAll
 from evals.agents.prompting import REWINDABLE_VERSIONS, rewind
 from evals.conversation import Conversation
 from evals.items import Item
+from evals.tool_listing import start_slots
 from evals.versions import claude_code_version
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class WarmSessions:
 
     def __init__(self, agent: ClaudeCode) -> None:
         self._agent = agent
-        self._slots = asyncio.Semaphore(max(2, os.cpu_count() or 2))
+        self._slots = start_slots()
         self._idle: dict[_Key, list[_Session]] = defaultdict(list)
         self._waiting: dict[_Key, deque[asyncio.Future[_Session]]] = defaultdict(deque)
         # Never fewer sessions are being started than trials wait, so that none waits for ever.

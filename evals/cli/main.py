@@ -6,6 +6,7 @@ import importlib
 import logging
 import os
 import sys
+from typing import Any
 
 import click
 
@@ -69,7 +70,15 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Entry point: a `TwogateError` ends as its lines on standard error and exit code 1."""
+    """The ``twogate`` command."""
+    run_command(cli, prog_name="twogate")
+
+
+def run_command(command: click.Command, **options: Any) -> None:
+    """Run a command as a program's whole work: a `TwogateError` ends as its lines on standard error and exit code 1.
+
+    options: for the command's own call, such as `prog_name`.
+    """
     # Closed standard streams are None to Python, which some libraries do not expect.
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
@@ -81,7 +90,7 @@ def main() -> None:
         logger.addHandler(logging.NullHandler())
         logger.propagate = False
     try:
-        cli(prog_name="twogate")
+        command(**options)
     except TwogateError as error:
         for line in error.lines:
             click.echo(f"error: {line}", err=True)

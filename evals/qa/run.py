@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
-from evals import __version__
 from evals.agents.messages import (
     DEFAULT_MAX_TURNS,
     DEFAULT_MODEL,
@@ -19,7 +18,6 @@ from evals.agents.messages import (
 )
 from evals.errors import TwogateError
 from evals.gate import DEFAULT_THRESHOLD
-from evals.logs import CLIENTS, redirected
 from evals.qa.file import QaFile, QaPair, load_qa
 from evals.qa.measure import item_id, qa_cases
 from evals.qa.prompt import SYSTEM
@@ -31,11 +29,11 @@ from evals.redact import Redactor
 from evals.runs.core import Reporter, RunPlan, run_plan
 from evals.runs.journal import read_journal, write_json
 from evals.runs.models import RunOutcome
-from evals.runs.run import run_name
+from evals.runs.run import run_metadata, run_name
 from evals.runs.trial import TrialResult
 from evals.settings import ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL, Settings
 from evals.tool_listing import Tool
-from evals.versions import git_branch, git_commit, version_of
+from evals.versions import git_branch, version_of
 
 AGENT_NAME = "messages"
 DEFAULT_CONCURRENCY = 4
@@ -87,7 +85,6 @@ def run_qa(request: QaRequest, settings: Settings, reporter: Reporter) -> QaOutc
         file, pairs, servers = _checked(request, settings)
         for note in file.notes:
             reporter.note(f"note: {note}")
-        stack.enter_context(redirected(CLIENTS))
         server = stack.enter_context(open_server(settings, embedded=request.embedded))
         recorder = stack.enter_context(open_recorder(server))
         tools = asyncio.run(list_servers_tools(servers))
@@ -108,7 +105,21 @@ def run_qa(request: QaRequest, settings: Settings, reporter: Reporter) -> QaOutc
             dataset=file.path.name,
             dataset_id=None,
             cases=qa_cases(file.path, pairs, len(file.pairs), agent),
-            metadata=_metadata(request, settings, branch, redactor.text(servers.description)),
+            metadata=run_metadata(
+                settings,
+                branch,
+                gate="qa",
+                agent=AGENT_NAME,
+                agent_model=request.model,
+                target=redactor.text(servers.description),
+                scripted=request.script is not None,
+                flags={},
+                file=request.file.name,
+                iterations=str(request.iterations),
+                concurrency=str(request.concurrency),
+                max_turns=str(request.max_turns),
+                anthropic_sdk=version_of("anthropic"),
+            ),
             agent=AGENT_NAME,
             # The agent keeps to the limit itself and keeps the conversation; this one is for an agent that hangs.
             time_limit=request.trial_timeout + _CLOSING,
@@ -208,25 +219,3 @@ def _credentials(request: QaRequest, settings: Settings, stack: ExitStack) -> di
         return {ANTHROPIC_API_KEY: "scripted", ANTHROPIC_BASE_URL: model.base_url}
     names = (ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL)
     return {name: value for name in names if (value := settings.get(name))}
-
-
-def _metadata(request: QaRequest, settings: Settings, branch: str, target: str) -> dict[str, str]:
-    """What the run is recorded with. Texts alone: Langfuse takes no other values here."""
-    scripted = request.script is not None
-    return {
-        "gate": "qa",
-        "agent": AGENT_NAME,
-        "agent_model": request.model + (" (scripted)" if scripted else ""),
-        "target": target,
-        "file": request.file.name,
-        "flags": "scripted" if scripted else "none",
-        "iterations": str(request.iterations),
-        "concurrency": str(request.concurrency),
-        "max_turns": str(request.max_turns),
-        "branch": branch,
-        "commit": git_commit(settings.root),
-        "twogate": __version__,
-        "anthropic_sdk": version_of("anthropic"),
-        "langfuse_sdk": version_of("langfuse"),
-        "mcp_sdk": version_of("mcp"),
-    }

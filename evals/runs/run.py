@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime
 
@@ -20,7 +21,7 @@ from evals.runs.core import Reporter, RunPlan, run_plan
 from evals.runs.measures import agent_cases, tool_call_cases
 from evals.runs.models import DEFAULT_TRIAL_TIMEOUT, RunOutcome, RunRequest
 from evals.settings import AGENT_VARIABLES, ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL, Settings
-from evals.target import Target, load_target
+from evals.target import load_target
 from evals.tool_listing import preflight
 from evals.versions import claude_code_version, git_branch, git_commit, slug, version_of
 
@@ -75,7 +76,7 @@ def execute(request: RunRequest, settings: Settings, reporter: Reporter) -> RunO
                 gate=gate,
                 agent=AGENT_NAME,
                 agent_model=request.agent_model,
-                target=target,
+                target=target.describe(),
                 scripted=request.script is not None,
                 flags={
                     "mcp-tools-only": request.mcp_tools_only,
@@ -84,6 +85,8 @@ def execute(request: RunRequest, settings: Settings, reporter: Reporter) -> RunO
                 },
                 iterations=str(request.iterations),
                 concurrency=str(request.concurrency),
+                claude_agent_sdk=version_of("claude-agent-sdk"),
+                claude_code=claude_code_version(),
                 **({"judge": ", ".join(choice.names)} if gate == "merge" else {}),
             ),
             agent=AGENT_NAME,
@@ -115,9 +118,9 @@ def run_metadata(
     gate: str,
     agent: str,
     agent_model: str,
-    target: Target,
+    target: str,
     scripted: bool,
-    flags: dict[str, bool],
+    flags: Mapping[str, bool],
     **more: str,
 ) -> dict[str, str]:
     """What a run is recorded with: models, versions, target, flags. Texts alone, as Langfuse takes them here."""
@@ -126,13 +129,11 @@ def run_metadata(
         "gate": gate,
         "agent": agent,
         "agent_model": agent_model + (" (scripted)" if scripted else ""),
-        "target": target.describe(),
+        "target": target,
         "flags": " ".join(on) or "none",
         "branch": branch,
         "commit": git_commit(settings.root),
         "twogate": __version__,
-        "claude_agent_sdk": version_of("claude-agent-sdk"),
-        "claude_code": claude_code_version(),
         "langfuse_sdk": version_of("langfuse"),
         "mcp_sdk": version_of("mcp"),
         **more,
