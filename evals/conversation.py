@@ -178,14 +178,30 @@ class ConversationBuilder:
         return self._calls[call_id]
 
     def add_result(
-        self, call_id: str, result: str, *, is_error: bool, at: datetime, denied: bool = False
+        self,
+        call_id: str,
+        result: str,
+        *,
+        is_error: bool,
+        at: datetime,
+        denied: bool = False,
+        called_at: datetime | None = None,
     ) -> ToolCall | None:
-        """The result of a call; None when no such call was seen (a subagent's)."""
+        """The result of a call; None when no such call was seen (a subagent's).
+
+        called_at: when the call really started, where that is known better than by its arrival.
+        """
         call = self._calls.get(call_id)
         if call is None:
             return None
         self._last = max(at, self._last)
-        update = {"result": encodable(result), "is_error": is_error, "denied": denied, "returned_at": at}
+        update: dict[str, Any] = {
+            "result": encodable(result),
+            "is_error": is_error,
+            "denied": denied,
+            "returned_at": at,
+            "called_at": called_at or call.called_at,
+        }
         call = self._calls[call_id] = call.model_copy(update=update)
         return call
 

@@ -11,15 +11,16 @@ import asyncio
 import os
 import tempfile
 import uuid
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, HookMatcher
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient
 
 from evals.agents import AgentError
+from evals.agents.hooks import Hooks
 from evals.agents.processes import MARK, kill_marked
 from evals.items import Item
 from evals.settings import AGENT_VARIABLES, ANTHROPIC_BASE_URL
@@ -72,7 +73,7 @@ class ClaudeCode:
         self,
         item: Item,
         *,
-        hooks: Sequence[HookMatcher],
+        hooks: Hooks,
         permission_mode: Literal["dontAsk", "bypassPermissions"],
         max_turns: int,
     ) -> AsyncGenerator[ClaudeSDKClient, None]:
@@ -87,7 +88,7 @@ class ClaudeCode:
         stderr: list[str] = []
         with tempfile.TemporaryDirectory(prefix="twogate-", ignore_cleanup_errors=True) as folder:
             options = self._options(item, Path(folder), mark)
-            options.hooks = {"PreToolUse": list(hooks)}
+            options.hooks = hooks
             options.permission_mode = permission_mode
             options.max_turns = max_turns
             options.stderr = stderr.append
@@ -139,6 +140,9 @@ class ClaudeCode:
             "DISABLE_AUTOUPDATER": "1",
             # A query with @/path in it would put that file of this machine into the conversation.
             "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",
+            # What is learned in a trial dies with it, and the folder to keep it in would make the system prompt differ
+            # from trial to trial: no provider's prompt cache could serve it (measured: 15,428 characters, not 28,265).
+            "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
             # Of a refused request; its own default takes three minutes to give up on a wrong key.
             "CLAUDE_CODE_MAX_RETRIES": "6",
             "TMPDIR": str(temporary),  # Claude Code leaves sockets and logs of its shells there

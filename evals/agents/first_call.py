@@ -38,7 +38,7 @@ async def first_call(agent: ClaudeCode, item: Item) -> Conversation:
     Raises AgentError when it could not be measured, or when any tool ran in spite of the hook.
     """
     deny = DenyAll()
-    async with agent.session(item, hooks=deny.matchers(), permission_mode="dontAsk", max_turns=MAX_TURNS) as client:
+    async with agent.session(item, hooks=deny.hooks(), permission_mode="dontAsk", max_turns=MAX_TURNS) as client:
         servers = tuple(server.name for server in agent.target.servers)
         return (await ask_for_first_call(client, item.query, servers, deny)).conversation
 

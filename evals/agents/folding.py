@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,18 +19,27 @@ from claude_agent_sdk import (
 )
 
 from evals.agents import AgentError
+from evals.agents.hooks import Ran
 from evals.conversation import TURN_LIMIT, Conversation, ConversationBuilder, ToolCall, Usage
 
 
 class Folder:
     """Takes the messages of one session as they arrive. Subagents' messages are left out.
 
-    denied: ids of the calls the harness refused; it may grow while messages arrive.
+    denied: ids of the calls the harness refused. ran: when calls ran, by their ids, where that is known; else the
+    times at which messages arrive stand for it. Both may grow while messages arrive.
     """
 
-    def __init__(self, query: str, servers: tuple[str, ...], denied: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        query: str,
+        servers: tuple[str, ...],
+        denied: Collection[str] = (),
+        ran: Mapping[str, Ran] | None = None,
+    ) -> None:
         self._builder = ConversationBuilder(query, servers, datetime.now(UTC))
         self._denied = denied
+        self._ran = {} if ran is None else ran
         self._model: str | None = None
         self.result: ResultMessage | None = None
         self.api_error: str | None = None
@@ -74,12 +83,14 @@ class Folder:
         for block in message.content:
             if not isinstance(block, ToolResultBlock):
                 continue
+            ran = self._ran.get(block.tool_use_id)
             call = self._builder.add_result(
                 block.tool_use_id,
                 result_text(block.content),
                 is_error=bool(block.is_error),
                 denied=block.tool_use_id in self._denied,
-                at=now,
+                at=ran.ended_at if ran else now,
+                called_at=ran.started_at if ran else None,
             )
             if call is not None:
                 returned.append(call)

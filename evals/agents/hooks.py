@@ -1,13 +1,18 @@
-"""PreToolUse hooks: what is refused before it can run."""
+"""Hooks around a tool call: what is refused before it can run, and when what did run ran."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from claude_agent_sdk import HookMatcher
+from claude_agent_sdk.types import HookEvent
 
 from evals.scoring.tool_call import TOOL_SEARCH
+
+Hooks = dict[HookEvent, list[HookMatcher]]
 
 _DENIED = "This session ends at its first tool call; nothing is run."
 
@@ -38,9 +43,9 @@ class DenyAll:
             },
         }
 
-    def matchers(self) -> list[HookMatcher]:
+    def hooks(self) -> Hooks:
         # on_failure: a hook that fails must not let the call through.
-        return [HookMatcher(matcher=None, hooks=[self], on_failure="block")]
+        return {"PreToolUse": [HookMatcher(matcher=None, hooks=[self], on_failure="block")]}
 
 
 class FailTools:
@@ -67,5 +72,36 @@ class FailTools:
             },
         }
 
-    def matchers(self) -> list[HookMatcher]:
-        return [HookMatcher(matcher=None, hooks=[self], on_failure="block")] if self._messages else []
+    def hooks(self) -> Hooks:
+        return {"PreToolUse": [HookMatcher(matcher=None, hooks=[self], on_failure="block")]} if self._messages else {}
+
+
+@dataclass(frozen=True)
+class Ran:
+    """When a call ran."""
+
+    started_at: datetime
+    ended_at: datetime
+
+
+class CallClock:
+    """When each call ran, by the duration Claude Code measured itself.
+
+    The times at which a call and its result arrive here are no measure of it: on a busy machine both are read in one
+    go, and a call of a second took no time at all.
+    """
+
+    def __init__(self) -> None:
+        self.ran: dict[str, Ran] = {}
+        """By the call's id. A refused call, or one that Claude Code answered itself, is not in it."""
+
+    async def __call__(self, hook_input: Any, tool_use_id: str | None, context: Any) -> Any:
+        duration = hook_input.get("duration_ms")
+        if tool_use_id and isinstance(duration, int | float):
+            ended = datetime.now(UTC)
+            self.ran[tool_use_id] = Ran(ended - timedelta(milliseconds=duration), ended)
+        return {}
+
+    def hooks(self) -> Hooks:
+        matchers = [HookMatcher(matcher=None, hooks=[self])]
+        return {"PostToolUse": matchers, "PostToolUseFailure": matchers}

@@ -7,7 +7,7 @@ import re
 from evals.agents import AgentError, partial_conversation
 from evals.agents.claude_code import ClaudeCode
 from evals.agents.folding import Folder, check_ending
-from evals.agents.hooks import FailTools
+from evals.agents.hooks import CallClock, FailTools
 from evals.agents.prompting import send_query
 from evals.conversation import Conversation
 from evals.items import DEFAULT_MAX_TURNS, Item
@@ -27,13 +27,14 @@ async def to_completion(agent: ClaudeCode, item: Item) -> Conversation:
     fail = FailTools(
         metadata.fail_tools or (), {server.name: server.config.fail_message for server in agent.target.under_test}
     )
+    clock = CallClock()
     async with agent.session(
         item,
-        hooks=fail.matchers(),
+        hooks={**fail.hooks(), **clock.hooks()},
         permission_mode="bypassPermissions",
         max_turns=metadata.max_turns or DEFAULT_MAX_TURNS,
     ) as client:
-        folder = Folder(item.query, tuple(server.name for server in agent.target.servers), fail.denied)
+        folder = Folder(item.query, tuple(server.name for server in agent.target.servers), fail.denied, clock.ran)
         partial_conversation(folder.conversation)
         await send_query(client, item.query)
         async for message in client.receive_response():

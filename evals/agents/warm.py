@@ -128,7 +128,7 @@ class WarmSessions:
                         yield None
                         return
                     client = await stack.enter_async_context(
-                        self._agent.session(item, hooks=deny.matchers(), permission_mode="dontAsk", max_turns=MAX_TURNS)
+                        self._agent.session(item, hooks=deny.hooks(), permission_mode="dontAsk", max_turns=MAX_TURNS)
                     )
                     self.started += 1
             except AgentError as error:
