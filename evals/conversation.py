@@ -57,6 +57,8 @@ class ToolCall(_Frozen):
     server: str | None = None
     """The MCP server it belongs to; None for a built-in tool or one that does not exist."""
     arguments: dict[str, Any] = {}
+    parent: str | None = None
+    """Id of the call that started the subagent which made this one; None when the agent made it itself."""
     called_at: datetime
     result: str | None = None
     """The result's text; None when none came back."""
@@ -103,7 +105,10 @@ class Conversation(_Frozen):
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """Every call in block order, which is the order the model asked in."""
+        """Every call in block order, which is the order the model asked in.
+
+        A subagent's calls to a server follow the call that started the subagent.
+        """
         return tuple(call for turn in self.turns for call in turn.calls)
 
     @property
@@ -145,6 +150,7 @@ class ConversationBuilder:
         self._last = started_at
         self._drafts: dict[str, _Draft] = {}
         self._calls: dict[str, ToolCall] = {}
+        self._started_by: dict[str, str] = {}  # a subagent's call -> the agent's own call it goes back to
 
     def _draft(self, message_id: str, at: datetime) -> _Draft:
         draft = self._drafts.get(message_id)
@@ -167,15 +173,35 @@ class ConversationBuilder:
         draft = self._draft(message_id, at)
         if call_id not in self._calls:
             draft.calls.append(call_id)
-            server = next((one for one in self._servers if name.startswith(f"mcp__{one}__")), None)
-            self._calls[call_id] = ToolCall(
-                id=call_id,
-                name=encodable(name),
-                server=server,
-                arguments=_encodable_value(dict(arguments)),
-                called_at=at,
-            )
+            self._calls[call_id] = self._call(call_id, name, arguments, at)
         return self._calls[call_id]
+
+    def add_delegated_call(
+        self, parent_id: str, call_id: str, name: str, arguments: Mapping[str, Any], at: datetime
+    ) -> None:
+        """A subagent's call. What it asks of a server is the agent's doing; its built-in tools are its own affair.
+
+        parent_id: the call that started the subagent, which may itself be a subagent's.
+        """
+        own = self._started_by.get(parent_id, parent_id)
+        self._started_by[call_id] = own
+        draft = next((one for one in self._drafts.values() if own in one.calls), None)
+        call = self._call(call_id, name, arguments, at).model_copy(update={"parent": own})
+        if draft is None or call.server is None or call_id in self._calls:
+            return
+        self._calls[call_id] = call
+        last = max(place for place, one in enumerate(draft.calls) if own in (one, self._calls[one].parent))
+        draft.calls.insert(last + 1, call_id)
+
+    def _call(self, call_id: str, name: str, arguments: Mapping[str, Any], at: datetime) -> ToolCall:
+        server = next((one for one in self._servers if name.startswith(f"mcp__{one}__")), None)
+        return ToolCall(
+            id=call_id,
+            name=encodable(name),
+            server=server,
+            arguments=_encodable_value(dict(arguments)),
+            called_at=at,
+        )
 
     def add_result(
         self,
@@ -187,7 +213,7 @@ class ConversationBuilder:
         denied: bool = False,
         called_at: datetime | None = None,
     ) -> ToolCall | None:
-        """The result of a call; None when no such call was seen (a subagent's).
+        """The result of a call; None when no such call was seen (of a subagent's built-in tool).
 
         called_at: when the call really started, where that is known better than by its arrival.
         """

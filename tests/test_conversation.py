@@ -60,6 +60,31 @@ def test_a_result_of_an_unknown_call_is_left_out_and_a_repeated_block_counts_onc
     assert len(fold.build(ended_at=at(3)).calls) == 1
 
 
+def test_a_subagents_calls_to_a_server_follow_the_call_that_started_it() -> None:
+    fold = builder()
+    fold.add_call("m", "a", "Agent", {}, at(1))
+    fold.add_call("m", "b", "Agent", {}, at(1))
+    fold.add_call("m", "own", "mcp__repo__get", {}, at(1))
+    fold.add_delegated_call("b", "b1", "mcp__repo__get", {}, at(2))
+    fold.add_delegated_call("a", "a1", "Bash", {}, at(2))  # its own affair
+    fold.add_delegated_call("a", "a2", "Agent", {}, at(3))  # a subagent's subagent
+    fold.add_delegated_call("a2", "a3", "mcp__repo__put", {}, at(4))
+    fold.add_delegated_call("a", "a4", "mcp__repo__get", {}, at(5))
+    fold.add_delegated_call("nobody", "x", "mcp__repo__get", {}, at(5))
+    fold.add_delegated_call("a", "a4", "mcp__repo__get", {}, at(5))
+    assert fold.add_result("a1", "x", is_error=True, at=at(6)) is None
+    fold.add_result("a3", "no such thing", is_error=True, at=at(6))
+    (turn,) = fold.build(ended_at=at(7)).turns
+    assert [(call.id, call.parent, call.is_error) for call in turn.calls] == [
+        ("a", None, False),
+        ("a3", "a", True),
+        ("a4", "a", False),
+        ("b", None, False),
+        ("b1", "b", False),
+        ("own", None, False),
+    ]
+
+
 def test_the_servers_prefix_is_taken_off_the_longest_name_first() -> None:
     fold = builder()
     names = ["mcp__repo__get", "mcp__repo__two__get", "mcp__other__get", "Bash"]

@@ -24,7 +24,7 @@ from evals.conversation import TURN_LIMIT, Conversation, ConversationBuilder, To
 
 
 class Folder:
-    """Takes the messages of one session as they arrive. Subagents' messages are left out.
+    """Takes the messages of one session as they arrive. Of subagents' only the calls to servers are kept.
 
     denied: ids of the calls the harness refused. ran: when calls ran, by their ids, where that is known; else the
     times at which messages arrive stand for it. Both may grow while messages arrive.
@@ -48,12 +48,13 @@ class Folder:
         """Messages of subagents seen."""
 
     def add(self, message: Message) -> list[ToolCall]:
-        """Take one message; the calls whose results it brought."""
+        """Take one message; the agent's own calls whose results it brought."""
         now = datetime.now(UTC)
         if isinstance(message, ResultMessage):
             self.result = message
         elif isinstance(message, AssistantMessage | UserMessage) and message.parent_tool_use_id:
             self.subagents += 1
+            return self._subagent(message, message.parent_tool_use_id, now)
         elif isinstance(message, AssistantMessage):
             self._assistant(message, now)
         elif isinstance(message, UserMessage):
@@ -75,6 +76,15 @@ class Folder:
                 self._builder.add_thinking(turn, block.thinking, now)
             elif isinstance(block, ToolUseBlock):
                 self._builder.add_call(turn, block.id, block.name, block.input, now)
+
+    def _subagent(self, message: AssistantMessage | UserMessage, parent: str, now: datetime) -> list[ToolCall]:
+        if isinstance(message, UserMessage):
+            self._results(message, now)
+            return []
+        for block in message.content:
+            if isinstance(block, ToolUseBlock):
+                self._builder.add_delegated_call(parent, block.id, block.name, block.input, now)
+        return []
 
     def _results(self, message: UserMessage, now: datetime) -> list[ToolCall]:
         if isinstance(message.content, str):

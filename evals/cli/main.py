@@ -14,6 +14,8 @@ from evals import __version__
 from evals.errors import TwogateError
 from evals.logs import CLIENTS
 
+_INTERRUPTED = 128 + 2  # as a shell tells of SIGINT
+
 # name of the command -> (module, attribute, one line of help)
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "run": (
@@ -75,7 +77,9 @@ def main() -> None:
 
 
 def run_command(command: click.Command, **options: Any) -> None:
-    """Run a command as a program's whole work: a `TwogateError` ends as its lines on standard error and exit code 1.
+    """Run a command as a program's whole work, which ends with an exit code and never with a traceback of its errors.
+
+    A `TwogateError` ends as its lines on standard error and 1, wrong usage with 2, Ctrl-C with 130.
 
     options: for the command's own call, such as `prog_name`.
     """
@@ -90,8 +94,15 @@ def run_command(command: click.Command, **options: Any) -> None:
         logger.addHandler(logging.NullHandler())
         logger.propagate = False
     try:
-        command(**options)
+        raise SystemExit(command.main(standalone_mode=False, **options))
     except TwogateError as error:
         for line in error.lines:
             click.echo(f"error: {line}", err=True)
         raise SystemExit(1) from None
+    except click.ClickException as error:
+        error.show()
+        raise SystemExit(error.exit_code) from None
+    except (click.Abort, KeyboardInterrupt) as error:
+        ended = isinstance(error.__cause__, EOFError)  # the input ended, nobody pressed Ctrl-C
+        click.echo("error: the input ended" if ended else "interrupted", err=True)
+        raise SystemExit(1 if ended else _INTERRUPTED) from None

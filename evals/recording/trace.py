@@ -96,7 +96,8 @@ def _tool(recorder: Recorder, call: ToolCall, ended_at: datetime) -> None:
         output=limited(call.result),
         level="ERROR" if failed else "WARNING" if unanswered else None,
         status_message=message[:_STATUS_LENGTH] if failed or unanswered else None,
-        metadata={"server": call.server or "", "name": call.name, "call_id": call.id, "denied": call.denied},
+        metadata={"server": call.server or "", "name": call.name, "call_id": call.id, "denied": call.denied}
+        | ({"subagent_of": call.parent} if call.parent else {}),
     )
     tool.end(end_time=_ns(call.returned_at or ended_at))
 

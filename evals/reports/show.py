@@ -147,7 +147,8 @@ def _trial_lines(trial: ShownTrial) -> Iterator[str]:
     yield f"   query:  {_indented(trial.query)}"
     for step in trial.steps:
         if "tool" in step:
-            state = " (denied)" if step.get("denied") else " (failed)" if step.get("error") else ""
+            state = " (by a subagent)" if step.get("subagent") else ""
+            state += " (denied)" if step.get("denied") else " (failed)" if step.get("error") else ""
             yield f"   call:   {step['tool']}({json.dumps(step.get('arguments', {}), ensure_ascii=False)}){state}"
         elif "answer" in step:
             yield f"   answer: {_indented(step['answer'])}"

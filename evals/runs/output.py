@@ -23,13 +23,15 @@ def task_output(result: TrialResult) -> dict[str, Any]:
 
 
 def transcript(conversation: Conversation | None) -> list[dict[str, Any]]:
-    """One entry a step: what the agent said, or a call with its arguments and whether it failed."""
+    """One entry a step: what the agent said, or a call with its arguments, whose it was and whether it failed."""
     steps: list[dict[str, Any]] = []
     for turn in conversation.turns if conversation is not None else ():
         if turn.text.strip():
             steps.append({"narration" if turn.calls else "answer": turn.text})
         for call in turn.calls:
             step: dict[str, Any] = {"tool": call.tool, "arguments": call.arguments}
+            if call.parent:
+                step["subagent"] = True
             if call.denied:
                 step["denied"] = True
             elif call.is_error:

@@ -14,6 +14,7 @@ from evals.agents.claude_code import ClaudeCode
 from evals.agents.to_completion import to_completion
 from evals.embedded.model import ScriptedModel, parse_script
 from evals.items import Item
+from evals.scoring.tool_errors import score_tool_errors
 from evals.target import load_target
 from evals.tool_listing import list_all
 
@@ -25,7 +26,15 @@ args = ["{REPOSITORY}/tests/agents/odd_server.py", "stdio"]
 """
 SLEEP = {"calls": [{"name": "mcp__odd__sleep", "input": {"seconds": SECONDS}}]}
 FAIL = {"calls": [{"name": "mcp__odd__protocol_error", "input": {}}]}
-SCRIPT = {"version": 1, "agent": [{"query": "Wait", "turns": [SLEEP, FAIL, {"text": "Done."}]}]}
+DELEGATE = {"calls": [{"name": "Agent", "input": {"description": "do it", "prompt": "the errand"}}]}
+SCRIPT = {
+    "version": 1,
+    "agent": [
+        {"query": "Wait", "turns": [SLEEP, FAIL, {"text": "Done."}]},
+        {"query": "Have it done", "turns": [DELEGATE, {"text": "Done."}]},
+        {"query": "the errand", "turns": [FAIL, {"text": "It did not work."}]},
+    ],
+}
 
 
 async def make_agent(folder: Path, model: ScriptedModel) -> ClaudeCode:
@@ -40,6 +49,18 @@ async def starve() -> None:
     while True:
         time.sleep(SECONDS * 2)  # noqa: ASYNC251  the point of it
         await asyncio.sleep(0.01)
+
+
+async def test_a_call_that_fails_for_a_subagent_fails_the_trial(tmp_path: Path) -> None:
+    item = Item.model_validate(agent_item("errand", "Have it done"))
+    with ScriptedModel(parse_script(SCRIPT)) as model:
+        conversation = await to_completion(await make_agent(tmp_path, model), item)
+    delegated, failed = conversation.calls
+    assert (delegated.tool, failed.tool, failed.parent) == ("Agent", "protocol_error", delegated.id)
+    assert conversation.answers == ("Done.",)
+    score = score_tool_errors(conversation, item, {"odd"})
+    assert not score.passed
+    assert score.unexpected == (failed,)
 
 
 def prompt(body: Any) -> tuple[str, str]:
