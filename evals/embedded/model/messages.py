@@ -371,5 +371,6 @@ def _event(data: dict[str, Any]) -> bytes:
 
 
 def dump(value: Any) -> bytes:
-    """Compact JSON as UTF-8."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    """Compact JSON."""
+    # In ASCII: half of a surrogate pair, which UTF-8 cannot hold, goes over the wire as the escape it was scripted as.
+    return json.dumps(value, separators=(",", ":")).encode()

@@ -37,6 +37,10 @@ SCRIPT = {
         {"query": "flaky", "trials": [[{"text": "first"}], [{"text": "second"}]]},
         {"query": "cut", "turns": [{"text": "half a", "stop_reason": "max_tokens"}]},
         {"query": "silence", "turns": [{"text": ""}]},
+        {
+            "query": "half a pair",
+            "turns": [{"text": "a\ud800b ü", "calls": [{"name": "Read", "input": {"k": "\udc00"}}]}],
+        },
     ],
     "judge": [
         {"query": "Where is greet defined?", "verdict": "PASS", "reason": "It says src/greet.py."},
@@ -125,6 +129,19 @@ def test_trials_are_given_out_in_turn_and_repeat(model: ScriptedModel) -> None:
 def test_stop_reasons_and_empty_answers(model: ScriptedModel) -> None:
     assert client(model).messages.create(model="m", max_tokens=9, messages=asks("cut")).stop_reason == "max_tokens"
     assert client(model).messages.create(model="m", max_tokens=9, messages=asks("silence")).content == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_half_a_surrogate_pair_comes_as_the_escape_it_was_scripted_as(model: ScriptedModel, stream: bool) -> None:
+    body = {"model": "m", "max_tokens": 9, "stream": stream, "messages": asks("half a pair"), "tools": TOOLS}
+    answer = httpx.post(f"{model.base_url}/v1/messages", json=body, headers=HEADERS)
+    assert answer.status_code == 200
+    assert "\\ud800" in answer.text
+    assert "\\udc00" in answer.text
+    chat = {"model": "m", "messages": asks("half a pair"), "stream": stream}
+    answer = httpx.post(f"{model.base_url}/v1/chat/completions", json=chat, headers={"authorization": "Bearer any"})
+    assert answer.status_code == 200
+    assert "\\ud800" in answer.text
 
 
 def test_usage_follows_the_size_of_the_request_and_the_cache(model: ScriptedModel) -> None:
