@@ -99,16 +99,19 @@ class Settings:
         return self.root / ".twogate" / "demo" if self.demo else self.root / ".twogate"
 
     @property
-    def datasets(self) -> Path:
-        """The folder of dataset files that the embedded store is given on first use: the project's own."""
-        return self.root / "fixtures" / "datasets"
+    def shipped_datasets(self) -> Path | None:
+        """The folder of datasets that come with Twogate, where the embedded store is given them on first use: in its
+        own checkout and for a demo. None in any other project, whose files only a push brings into a dataset.
+        """
+        from evals.shipped import shipped
+
+        folder = shipped("fixtures", "datasets")
+        own = folder.resolve() == (self.root / "fixtures" / "datasets").resolve()
+        return folder if own or self.demo else None
 
     def for_demo(self) -> Settings:
         """These settings for a demo: the same in Twogate's own checkout, kept apart in any other project."""
-        from evals.shipped import shipped
-
-        own = shipped("fixtures", "datasets").resolve() == self.datasets.resolve()
-        return self if own else replace(self, demo=True)
+        return self if self.shipped_datasets is not None else replace(self, demo=True)
 
     @property
     def secrets(self) -> tuple[str, ...]:

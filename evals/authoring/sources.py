@@ -52,7 +52,8 @@ class ServerAccess:
             from evals.recording.dataset_items import DatasetWriter
             from evals.recording.server import open_server
 
-            server = self._stack.enter_context(open_server(self._settings, embedded=self._embedded))
+            # Not refreshed: what a push would change is told before it is changed, and by a dry run not at all.
+            server = self._stack.enter_context(open_server(self._settings, embedded=self._embedded, refresh=False))
             self._writer = DatasetWriter(self._stack.enter_context(open_recorder(server)))
         return self._writer
 

@@ -50,6 +50,7 @@ def store(
     """
     from evals.embedded.langfuse import DEFAULT_PUBLIC_KEY, DEFAULT_SECRET_KEY, EmbeddedStore, is_loopback
     from evals.errors import TwogateError
+    from evals.settings import Settings
 
     problems = []
     if not is_loopback(host):
@@ -69,7 +70,7 @@ def store(
         db,
         host=host,
         port=port,
-        shipped_datasets=Path.cwd() / "fixtures" / "datasets",
+        shipped_datasets=Settings(root=Path.cwd(), variables={}).shipped_datasets,
         refuse_score_arrays=refuse_score_arrays,
         public_key=public_key or DEFAULT_PUBLIC_KEY,
         secret_key=secret_key or DEFAULT_SECRET_KEY,

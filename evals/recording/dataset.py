@@ -44,7 +44,10 @@ def fetch_dataset(recorder: Recorder, name: str, version: datetime | None = None
         found = recorder.client.get_dataset(name, fetch_items_page_size=_PAGE, version=version)
     except ApiError as error:
         if error.status_code == 404:
-            problem = f"there is no dataset {name!r} in {where}; create it, or name another by --dataset"
+            problem = (
+                f"there is no dataset {name!r} in {where}; bring a file into it by twogate items push FILE, "
+                "or name another by --dataset"
+            )
         elif error.status_code in (401, 403):
             problem = (
                 f"{where} refuses the keys ({error.status_code}); check LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"

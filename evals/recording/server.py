@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from evals.errors import TwogateError
 from evals.settings import LANGFUSE_VARIABLES, LangfuseKeys, Settings
-from evals.shipped import shipped
 
 STORE_FILE = "langfuse.db"
 
@@ -23,10 +22,11 @@ class LangfuseServer:
 
 
 @contextmanager
-def open_server(settings: Settings, *, embedded: bool = False) -> Iterator[LangfuseServer]:
+def open_server(settings: Settings, *, embedded: bool = False, refresh: bool = True) -> Iterator[LangfuseServer]:
     """The server to use, running for the length of the block.
 
-    embedded: use the embedded store even where LANGFUSE_* variables name a server.
+    embedded: use the embedded store even where LANGFUSE_* variables name a server. refresh: bring the shipped
+    datasets up to date in it; without, only those it does not have at all are loaded.
 
     Raises TwogateError when some but not all LANGFUSE_* variables are set, and when none is under CI without
     `embedded`: a gate there would record nowhere and nobody would notice.
@@ -44,8 +44,8 @@ def open_server(settings: Settings, *, embedded: bool = False) -> Iterator[Langf
 
     reach_loopback_directly()
     settings.state.mkdir(parents=True, exist_ok=True)
-    datasets = shipped("fixtures", "datasets") if settings.demo else settings.datasets
-    with EmbeddedStore(settings.state / STORE_FILE, shipped_datasets=datasets) as store:
+    file, datasets = settings.state / STORE_FILE, settings.shipped_datasets
+    with EmbeddedStore(file, shipped_datasets=datasets, refresh_shipped=refresh) as store:
         keys = LangfuseKeys(public_key=store.public_key, secret_key=store.secret_key, base_url=store.base_url)
         yield LangfuseServer(keys, embedded=True)
 

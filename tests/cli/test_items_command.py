@@ -173,12 +173,30 @@ def test_problems_of_all_files_at_once(items: Items) -> None:
     assert items("validate", "--dataset", "things-pr").code == 1
 
 
-def test_the_default_datasets(items: Items) -> None:
-    """The embedded store of a project is given its own dataset files on first use."""
+def test_only_a_push_brings_a_projects_files_into_its_store(items: Items) -> None:
+    """Else a dry run would write, a refused change would be made, and a draft would be an item."""
+    shutil.copytree(REPOSITORY / "fixtures" / "datasets", "fixtures/datasets")
     nothing = items("validate")
     assert nothing.code == 1
     assert "neither mcp-server-evals-pr nor mcp-server-evals-merge" in nothing.errors[0]
-    shutil.copytree(REPOSITORY / "fixtures" / "datasets", "fixtures/datasets")
+    for gate in ("pr", "merge"):
+        assert items("push", "--dry-run", f"fixtures/datasets/{gate}.json").out.endswith("nothing is sent\n")
+    assert items("validate").code == 1
+    for gate in ("pr", "merge"):
+        assert items("push", f"fixtures/datasets/{gate}.json").code == 0
+    path = Path("fixtures/datasets/merge.json")
+    before = items("export", "--dataset", "mcp-server-evals-merge").out
+    assert before == path.read_text(encoding="utf-8")
+    edited = json.loads(before)
+    del edited["items"][0]
+    edited["items"][0]["input"]["query"] += " Please."
+    edited["items"][1]["expectedOutput"] = None
+    edited["items"].append({"id": "nonsense", "metadata": {"bogus": 1}})
+    path.write_text(json.dumps(edited))
+    assert items("push", "--dry-run", str(path)).code == 1
+    assert items("push", str(path)).code == 1
+    assert items("export", "--dataset", "mcp-server-evals-merge").out == before
+    path.write_text(before)
     said = items("validate")
     assert said.code == 0
     assert [line.split(":")[0] for line in said.out.splitlines()] == [

@@ -47,12 +47,17 @@ _UNAVAILABLE = (
 
 
 def create_app(
-    database: Database, settings: StoreSettings | None = None, shipped_datasets: Path | None = None
+    database: Database,
+    settings: StoreSettings | None = None,
+    shipped_datasets: Path | None = None,
+    *,
+    refresh_shipped: bool = True,
 ) -> Starlette:
     """The store as an ASGI application over an open database.
 
     `shipped_datasets`: a folder of dataset files; the store is brought up to date with them now, except for
-    what its user has changed (`load_shipped`). Raises TwogateError when one of them is not valid.
+    what its user has changed (`load_shipped`), or without `refresh_shipped` only where it has no such dataset.
+    Raises TwogateError when one of them is not valid.
     """
     chosen = settings or StoreSettings()
     datasets = DatasetStore(database, chosen)
@@ -60,7 +65,7 @@ def create_app(
     experiments = ExperimentStore(database)
     score_store = ScoreStore(database, chosen)
     if shipped_datasets is not None:
-        load_shipped(database, datasets, shipped_datasets)
+        load_shipped(database, datasets, shipped_datasets, refresh=refresh_shipped)
 
     async def health(_request: Request) -> Response:
         return JsonResponse({"status": "OK", "version": LANGFUSE_VERSION})

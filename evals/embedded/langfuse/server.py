@@ -26,6 +26,7 @@ class EmbeddedStore:
         host: str = "127.0.0.1",
         port: int = 0,
         shipped_datasets: Path | None = None,
+        refresh_shipped: bool = True,
         refuse_score_arrays: bool = False,
         public_key: str = DEFAULT_PUBLIC_KEY,
         secret_key: str = DEFAULT_SECRET_KEY,
@@ -35,6 +36,7 @@ class EmbeddedStore:
         self._host = host
         self._port = port
         self._shipped = shipped_datasets
+        self._refresh_shipped = refresh_shipped
         self._settings = StoreSettings(
             project=project or Project(),
             public_key=public_key,
@@ -69,7 +71,7 @@ class EmbeddedStore:
         with ExitStack() as stack:
             database = Database(self._path)
             stack.callback(database.close)
-            app = create_app(database, self._settings, self._shipped)
+            app = create_app(database, self._settings, self._shipped, refresh_shipped=self._refresh_shipped)
             self._server = stack.enter_context(LoopbackServer(app, self._host, self._port))
             self._stack = stack.pop_all()
         return self

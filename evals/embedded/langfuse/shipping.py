@@ -30,13 +30,15 @@ class _File:
     content: DatasetFile
 
 
-def load_shipped(database: Database, store: DatasetStore, folder: Path) -> list[str]:
+def load_shipped(database: Database, store: DatasetStore, folder: Path, *, refresh: bool = True) -> list[str]:
     """Bring the store up to date with the dataset files of a folder; the names of the datasets that were behind.
 
     - A dataset the store does not have is loaded. One that exists, but not from a file, is left as it is.
     - In one loaded earlier, an item that is new in the file is added, one that is different there is updated, and
       one that is gone from it is archived; what the user changed, added, archived or deleted is left as it is.
     - Nothing is written for what is as the file says: a write is a new version of an item.
+
+    refresh: without it only a dataset that the store does not have is loaded.
 
     A folder that does not exist holds none. An item that the store refuses (its id is another dataset's) is left
     out with a warning, and a new dataset with it, and both are tried again at the next start. Raises TwogateError
@@ -46,6 +48,8 @@ def load_shipped(database: Database, store: DatasetStore, folder: Path) -> list[
     files = list(_changed(database, folder, problems))
     if problems:
         raise TwogateError(problems)
+    if not refresh:
+        files = [file for file in files if store.dataset(file.content.dataset) is None]
     return [file.content.dataset for file in files if _Shipment(database, store, file).bring()]
 
 
