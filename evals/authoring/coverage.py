@@ -13,8 +13,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from evals.authoring.catalog import Catalog, properties, required
-from evals.authoring.mentions import CERTAIN, NamedText
-from evals.authoring.text import parts
+from evals.authoring.mentions import CERTAIN, NamedText, done_only, gives_value
+from evals.authoring.text import parts, split_reference
 from evals.errors import TwogateError
 from evals.items import Item
 from evals.runs.trial import TrialResult
@@ -34,6 +34,16 @@ _KEY_NAMES = frozenset("id ids path name key slug url uri file filename".split()
 _KEY_DESCRIPTION = re.compile(
     r"(?:the |an? )?(?:unique )?(?:name|id|identifier|path|key|slug|url|file)\b", re.IGNORECASE
 )
+
+_SAYS_MISSING = (
+    r"not[-_ ]?found|no[-_ ]such|(?:does|do|did)(?:[-_ ]not|n['’]t)[-_ ]exist|no longer exists|non-?existent"
+    r"|(?:could|can)(?: ?not|n['’]t) (?:be )?(?:found|find|locate)|\b404\b|\bENOENT\b"
+)
+# "Tool x not found": what lacks is no resource, so the tool never ran.
+_NO_RESOURCES = frozenset("tool method function command module route endpoint host page".split())
+_TELLS_MISSING = re.compile(rf"{_SAYS_MISSING}|not-a-real-|\bis(?:n['’]t| not) there\b", re.IGNORECASE)
+# A reference speaks more freely: "gives up because there is no welcome-letter".
+_REFERENCE_TELLS_MISSING = re.compile(rf"{_TELLS_MISSING.pattern}|\bthere (?:is|was|are) no\b", re.IGNORECASE)
 
 
 class Cell(BaseModel):
@@ -93,9 +103,16 @@ def coverage(
 ) -> Coverage:
     """The matrix of all tools under test. trials: the journal of the run named by `run`.
 
-    Raises TwogateError when a configured group names a tool or a parameter the target lacks.
+    Raises TwogateError when the target lists no tools at all, or when a configured group names a tool or a parameter
+    the target lacks.
     """
     tools = catalog.all_tools()
+    if not tools:
+        servers = ", ".join(catalog.servers)
+        raise TwogateError(
+            f"{catalog.target.source.name}: the target lists no tools ({servers}), so there is nothing to cover; "
+            "see what its servers list with twogate doctor"
+        )
     _check_groups(tools, catalog.target.coverage, catalog.target.source.name)
     by_tool = {tool.name: _uses(tool, items) for tool in tools}
     called = None if trials is None else _calls(tools, trials)
@@ -118,7 +135,7 @@ def coverage(
                     }
                 )
             cells.append(filled)
-    return Coverage(run=run, cells=tuple(cells), notes=_notes(tools, items))
+    return Coverage(run=run, cells=tuple(cells), notes=_notes(catalog, tools, items))
 
 
 class _Use(BaseModel):
@@ -183,42 +200,60 @@ def _use(tool: Tool, item: Item) -> _Use | None:
             return None
         pinned = {name for name in item.metadata.expected_args or {} if name in properties(tool)}
     else:
-        reference = item.expected_output or ""
+        reference = done_only(split_reference(item.expected_output or "").passing)
         mention = NamedText(reference).mention(tool.name, "tool")
         if not dedicated and not expects_error and (mention is None or mention.weight < CERTAIN):
             return None
-        pinned = {name for name in properties(tool) if _as_argument(name, reference)}
-    slug = item.id.split("/")[-1].casefold()
-    says_missing = "not-found" in slug or bool(_MISSING_WORDS.intersection(re.split(r"[-_.]", slug)))
+        pinned = {name for name in properties(tool) if gives_value(name, reference)}
     # No right call can leave a required parameter out.
     return _Use(
         item=item.id,
         dedicated=dedicated,
         parameters=frozenset(pinned | required(tool)),
-        outcomes=frozenset({NOT_FOUND} if says_missing or expects_error else {FOUND}),
+        outcomes=_outcomes(tool, item),
     )
 
 
-def _as_argument(name: str, reference: str) -> bool:
-    """Whether a reference gives a parameter a value: `limit 5`, `enabled is false`, `cron '0 8 * * 1'`."""
-    spelled = r"[ _-]?".join(map(re.escape, parts(name)))
-    value = r"(?:[`\"'“‘@{\[]|-?\d|true\b|false\b|null\b)"
-    return bool(re.search(rf"(?<![\w-]){spelled}[`\"”]?\s*(?:=|:|is|of|to|at)?\s*{value}", reference, re.IGNORECASE))
+def _outcomes(tool: Tool, item: Item) -> frozenset[str]:
+    """What the item says becomes of its lookup. A failure that is no `not found` is neither of the two."""
+    if tool.name in (item.metadata.fail_tools or ()):
+        return frozenset()  # the call never reaches the server
+    expected = item.metadata.expected_errors or ()
+    slug = item.id.split("/")[-1].casefold()
+    missing = "not-found" in slug or bool(_MISSING_WORDS.intersection(re.split(r"[-_.]", slug)))
+    if not expected:
+        return frozenset({NOT_FOUND if missing else FOUND})
+    if tool.name not in expected:
+        return frozenset({FOUND})
+    told = _TELLS_MISSING.search(item.query) or _REFERENCE_TELLS_MISSING.search(item.expected_output or "")
+    return frozenset({NOT_FOUND} if missing or told else ())
+
+
+def says_missing(tool: Tool, error: str) -> bool:
+    """Whether an error's type or text says that the thing asked for is not there; other failures say nothing of it."""
+    own = {part.removesuffix("s") for part in parts(tool.name)[1:]}
+    others = "|".join(sorted(_NO_RESOURCES - own))
+    if re.search(rf"\b(?:{others})\b[^.:\n]{{0,60}}\bnot[-_ ]?found|\bno such (?:{others})\b", error, re.IGNORECASE):
+        return False
+    things = "|".join(map(re.escape, sorted(own | {"resource", "object", "record", "item", "file"})))
+    named = rf"\b(?:unknown|(?:there (?:is|was) )?no) (?:{things})s?\b(?! (?:is |was )?(?:given|provided|specified))"
+    return bool(re.search(rf"{_SAYS_MISSING}|{named}|\bunknown (?:id|name|path|key)\b", error, re.IGNORECASE))
 
 
 def _calls(tools: Sequence[Tool], trials: Iterable[TrialResult]) -> dict[str, list[_Use]]:
     """By tool, what each trial called: one use a trial."""
-    servers = {tool.server for tool in tools}
-    names = {tool.name for tool in tools}
+    known = {(tool.server, tool.name): tool for tool in tools}
     found: dict[str, list[_Use]] = {}
     for trial in trials:
         by_tool: dict[str, _Use] = {}
         for call in trial.conversation.calls if trial.conversation else ():
-            if call.server not in servers or call.tool not in names:
+            tool = known.get((call.server or "", call.tool))
+            if tool is None:
                 continue
             given = {key for key, value in call.arguments.items() if value is not None}
-            failed = call.is_error and not call.denied
-            outcomes = {FOUND} if call.executed else {NOT_FOUND} if failed else set()
+            # a refused call (failTools) has an error, too, but none of the server's
+            missing = call.is_error and not call.denied and says_missing(tool, call.result or "")
+            outcomes = {FOUND} if call.executed else {NOT_FOUND} if missing else set()
             before = by_tool.get(call.tool)
             by_tool[call.tool] = _Use(
                 item=trial.item,
@@ -226,8 +261,8 @@ def _calls(tools: Sequence[Tool], trials: Iterable[TrialResult]) -> dict[str, li
                 parameters=frozenset(given | (before.parameters if before else set())),
                 outcomes=frozenset(outcomes | (before.outcomes if before else set())),
             )
-        for tool, use in by_tool.items():
-            found.setdefault(tool, []).append(use)
+        for name, use in by_tool.items():
+            found.setdefault(name, []).append(use)
     return found
 
 
@@ -250,9 +285,11 @@ def _check_groups(tools: Sequence[Tool], groups: Mapping[str, CoverageConfig], s
         raise TwogateError(problems)
 
 
-def _notes(tools: Sequence[Tool], items: Sequence[Item]) -> tuple[str, ...]:
+def _notes(catalog: Catalog, tools: Sequence[Tool], items: Sequence[Item]) -> tuple[str, ...]:
     names = {tool.name for tool in tools}
     strange = sorted({item.metadata.category for item in items} - names)
-    return tuple(
-        f"the category {category} is no tool of the target: its items are dedicated to none" for category in strange
+    empty = sorted(set(catalog.servers) - {tool.server for tool in tools})
+    return (
+        *(f"the server {server} lists no tools, so nothing of it is counted" for server in empty),
+        *(f"the category {category} is no tool of the target: its items are dedicated to none" for category in strange),
     )

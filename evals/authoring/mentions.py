@@ -6,8 +6,10 @@ docs/authoring.md#how-names-are-weighed: `CERTAIN` is a name, `LIKELY` probably 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from evals.authoring.text import parts, tokens
@@ -31,6 +33,28 @@ _BEFORE: dict[NameKind, dict[str, int]] = {
     "parameter": dict.fromkeys(("parameter", "param", "argument", "arg"), 3) | {"flag": 2, "option": 2},
     "family": dict.fromkeys(("toolset", "family", "mcp"), 3),
 }
+
+_OPENING = r"[`\"'“‘@{\[]"
+_NUMBER = r"-?\d(?:[\d.,]*\d)?"
+_TECHNICAL = r"(?:true|false|null)\b"
+# "limit 5 minutes": the number counts minutes, and is no argument.
+_NO_UNIT = r"(?!\s*%|\s*(?!(?:and|or|but|as|in|for|to|on|at|so|then|twice|once|when|while|only)\b)[^\W\d_])"
+# Where a reference speaks of the answer, and where it has come back to the calls.
+_SAYS = re.compile(
+    r"\b(?:answers?|answering|says?|saying|tells?|telling|names|naming|states?|reports?|mentions?|explains?|claims?)\b",
+    re.IGNORECASE,
+)
+_ACTS = re.compile(
+    r"\b(?:calls?|calling|passes|passing|uses?|using|sets?|setting|runs?|running|saves?|saving|makes?|making|changes?|"
+    r"changing|creates?|creating|lists|listing|looks?|looking|searches|searching|updates?|updating)\b",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|;|\n\s*\n")
+_NEGATED = re.compile(
+    r"\b(?:without|instead of|rather than|never|(?:does|do|did|must|should|may|is|are)(?: not|n't|n’t))\b"
+    r"(?:(?!,|;|[.!?](?:\s|$)|\b(?:and|but)\b).)*",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 @dataclass(frozen=True)
@@ -134,3 +158,48 @@ class NamedText:
         if last + 1 < len(self._tokens):
             after = _AFTER[kind].get(self._tokens[last + 1].text.casefold(), 0)
         return before, after
+
+
+def done_only(text: str) -> str:
+    """The text without what it says is *not* done: "never calls x", "without calling x", "instead of x"."""
+    return _NEGATED.sub(" ", text)
+
+
+def gives_value(name: str, text: str) -> bool:
+    """Whether a text gives a parameter a value: `limit 5`, `enabled is false`, `cron '0 8 * * 1'`, `max_results=5`.
+
+    What the answer says ("answers that the limit is 5") is no argument. Of a parameter whose name is one ordinary word
+    more is asked, since "within the limit of 5 minutes" is English.
+    """
+    return any(not _is_said(text, match.start()) for match in _given(name).finditer(text))
+
+
+@lru_cache(maxsize=4096)
+def _given(name: str) -> re.Pattern[str]:
+    wanted = parts(name)
+    spelled = r"[ _-]?".join(map(re.escape, wanted))
+    marked = rf"[`\"“]{spelled}[`\"”]"
+    value = rf"(?:{_OPENING}|{_NUMBER}|{_TECHNICAL})"
+    joined = r"\s*(?:=|:|\b(?:is|are|of|to|at)\b|\bset to\b)?\s*"
+    if len(wanted) > 1:
+        return re.compile(rf"(?<![\w-])(?:{marked}|{spelled}){joined}{value}", re.IGNORECASE)
+    plain = rf"(?:{_OPENING}|{_NUMBER}{_NO_UNIT})"
+    ways = (
+        rf"{marked}{joined}{value}",
+        rf"(?<![\w-]){spelled}\s*=\s*{value}",
+        rf"(?<![\w-]){spelled}{joined}{_TECHNICAL}",
+        rf"(?:[,(`]\s*|\b(?:with|and|or|pass(?:es|ing)?|sets?|setting|uses?|using|whose|where|\w+_\w+)\s+)"
+        rf"{spelled}\s*{plain}",
+        rf"(?:[,(]\s*|\b(?:with|and|the|its|whose|where|their|that)\s+){spelled}\s*(?::|\bis\b)\s*{plain}",
+        rf"\b(?:with|and|sets?|setting|uses?|using) (?:an? |the |its )?{spelled} (?:of|to|at|set to) {plain}",
+    )
+    return re.compile("|".join(f"(?:{way})" for way in ways), re.IGNORECASE)
+
+
+def _is_said(text: str, at: int) -> bool:
+    """Whether what stands there is part of an answer, going by the last verb before it in its sentence."""
+    before = text[:at]
+    ends = [match.end() for match in _SENTENCE_END.finditer(before)]
+    sentence = before[ends[-1] if ends else 0 :]
+    said = [match.end() for match in _SAYS.finditer(sentence)]
+    return bool(said) and not _ACTS.search(sentence, said[-1])

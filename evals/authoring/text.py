@@ -12,6 +12,12 @@ _WORD = re.compile(r"[^\W_]+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|[A-Z]|\d+")
 _TOKEN = re.compile(r"[^\s,;:!?(){}\[\]\"'`/=<>“”‘’]+")
 
+# Upper case anywhere; lower case only where a sentence begins, for elsewhere "the checks fail if …" is English.
+_CLAUSE = re.compile(
+    r"\b(?:PASS|FAIL)\b(?=:|\s+(?:only\s+)?(?:if|when|unless)\b)"
+    r"|(?:^|(?<=[.;:!?\n]\s)|(?<=\n))(?i:pass|fail)(?=\s+(?:only\s+)?(?:if|when|unless)\b)"
+)
+
 # Words that carry no meaning of their own; a text is not copied because it shares these.
 STOP_WORDS = frozenset(
     "a an and any are as at be but by can do does for from has have how i if in into is it its me my not of on or "
@@ -27,6 +33,25 @@ class Token:
     text: str
     start: int
     end: int
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A reference's two sides: what a passing conversation has, and what alone makes one fail."""
+
+    passing: str
+    failing: str
+
+
+def split_reference(text: str) -> Reference:
+    """Tell the sides apart, whichever stands first. What stands before both is told of a passing conversation."""
+    sides: dict[str, list[str]] = {"pass": [], "fail": []}
+    side, at = "pass", 0
+    for clause in _CLAUSE.finditer(text):
+        sides[side].append(text[at : clause.start()])
+        side, at = clause.group().casefold(), clause.end()
+    sides[side].append(text[at:])
+    return Reference(" ".join(sides["pass"]).strip(), " ".join(sides["fail"]).strip())
 
 
 @lru_cache(maxsize=4096)

@@ -11,7 +11,7 @@ from authoring_support import REPOSITORY, agent, catalog, parsed, tool_call
 
 from evals.authoring.catalog import read_catalog
 from evals.authoring.checking import check_content
-from evals.authoring.coverage import Cell, Coverage, coverage, is_get_like
+from evals.authoring.coverage import Cell, Coverage, coverage, is_get_like, says_missing
 from evals.authoring.coverage_report import coverage_json, coverage_markdown, coverage_text
 from evals.authoring.dataset_file import read_dataset_file
 from evals.conversation import Conversation, ToolCall, Turn
@@ -99,7 +99,7 @@ def test_agent_items() -> None:
     items = parsed(
         agent("merge/tasks/a", "Which are sorted?", reference, category="list_tasks"),
         agent("merge/tasks/b", "Which are sorted?", reference, category="create_task"),
-        agent("merge/tasks/c", "What is y?", category="create_task", expectedErrors=["get_task"]),
+        agent("merge/tasks/c", "What is no-such-y?", category="create_task", expectedErrors=["get_task"]),
     )
     matrix = coverage(catalog(), items)
     assert cell(matrix, "list_tasks", "limit").dedicated == ("merge/tasks/a",)
@@ -109,6 +109,123 @@ def test_agent_items() -> None:
     assert not cell(matrix, "search", "any call").in_passing
     assert cell(matrix, "get_task", "not found").passing == ("merge/tasks/c",)
     assert cell(matrix, "get_task", "found").passing == ()
+
+
+def exercised(reference: str, **more: Any) -> set[str]:
+    """What one agent item of list_tasks exercises, as tool/row."""
+    items = parsed(agent("merge/tasks/a", "Which?", reference, **{"category": "list_tasks", **more}))
+    cells = coverage(catalog(), items).cells
+    return {f"{one.tool}/{one.group}" for one in cells if one.dedicated or one.passing}
+
+
+@pytest.mark.parametrize(
+    ("passing", "more"),
+    [
+        ("the agent calls list_tasks with limit 5", {"limit"}),
+        ("the agent looks, with a limit of 5 and the action set to 'sort',", {"limit", "action"}),
+        ('the agent passes `cursor` of "x" or limit=5', {"cursor", "limit"}),
+        ("it answers 3 and calls it with action 'sum', limit 5", {"action", "limit"}),
+        ("the search is \"x\" and its action is 'sort'", {"search", "action"}),
+        ("the agent answers within the limit of 5 minutes", set()),
+        ("it stays under the limit of 5", set()),
+        ("it looks with limit 5 minutes in mind", set()),
+        ("it answers in action 3", set()),
+        ("the answer names action 'sum'", set()),
+        ("it answers that the limit is 5 and the action is 'sum'", set()),
+        ("it looks without limit 5 and never with action 'sum'", set()),
+    ],
+)
+def test_only_what_a_passing_conversation_does_with_a_parameter_counts(passing: str, more: set[str]) -> None:
+    base = {"list_tasks/any call"}
+    wanted = base | {f"list_tasks/{one}" for one in more}
+    assert exercised(f"PASS only if {passing}. FAIL if the agent says otherwise.") == wanted
+    assert exercised(f"FAIL if it says otherwise. PASS only if {passing}.") == wanted
+    assert exercised(f"FAIL if {passing}. PASS only if it looks.") == base
+    assert exercised(f"PASS only if it looks. FAIL if {passing}.") == base
+
+
+def test_tools_that_must_not_be_called_are_not_exercised_in_passing() -> None:
+    base = {"list_tasks/any call"}
+    assert exercised("PASS only if it answers 3. FAIL if create_task or get_task was called.") == base
+    assert exercised("PASS only if it answers 3 without calling create_task. FAIL if not.") == base
+    assert exercised("PASS only if it never calls create_task, but search_x. FAIL if not.") == base
+    assert exercised("PASS only if it calls create_task. FAIL if not.") == base | {
+        "create_task/any call",
+        "create_task/name",
+    }
+
+
+@pytest.mark.parametrize(
+    ("more", "outcomes"),
+    [
+        ({}, {"found"}),
+        ({"expectedErrors": ["get_task"]}, set()),
+        ({"expectedErrors": ["get_task"], "failTools": ["get_task"]}, set()),
+        ({"expectedErrors": ["create_task"]}, {"found"}),
+    ],
+)
+def test_an_expected_failure_is_not_found_only_where_the_item_says_so(more: dict[str, Any], outcomes: set[str]) -> None:
+    def found(query: str, reference: str, slug: str = "a") -> set[str]:
+        items = parsed(agent(f"merge/tasks/{slug}", query, reference, **more))
+        rows = [cell(coverage(catalog(), items), "get_task", group) for group in ("found", "not found")]
+        return {one.group for one in rows if one.dedicated}
+
+    plain = "PASS only if it says 3. FAIL if it says 4."
+    assert found("What does x do?", plain) == outcomes
+    if "failTools" in more:
+        assert found("What does no-such-x do?", plain, "x-not-found") == set()
+    elif more.get("expectedErrors") == ["get_task"]:
+        assert found("What does no-such-x do?", plain) == {"not found"}
+        assert found("What does x do?", "PASS only if it says that there is no x. FAIL if not.") == {"not found"}
+        assert found("What does x do?", plain, "missing-x") == {"not found"}
+
+
+@pytest.mark.parametrize(
+    ("error", "missing"),
+    [
+        ("[task-not-found] There is none.", True),
+        ('{"error": {"type": "not_found"}}', True),
+        ("Error executing tool get_task: 'x': no such file or directory.", True),
+        ("Error executing tool get_task: task not found", True),
+        ("There is no task 'x'.", True),
+        ("Unknown task: x", True),
+        ("HTTP 404", True),
+        ("the task x doesn't exist", True),
+        ("[internal-error] 500 the disk is broken", False),
+        ("Tool get_task not found", False),
+        ("MCP error -32601: Method not found", False),
+        ("unknown error", False),
+        ("no task given", False),
+        ("Input validation error: 'task' is a required property", False),
+        ("", False),
+    ],
+)
+def test_errors_that_say_that_a_thing_is_not_there(error: str, missing: bool) -> None:
+    (tool,) = (one for one in catalog().all_tools() if one.name == "get_task")
+    assert says_missing(tool, error) is missing
+    one = parsed(agent("merge/tasks/a", "Which?"))[0]
+    trials = [trial(one, call("get_task", arguments={"task": "x"}, result=error, is_error=True))]
+    row = cell(coverage(catalog(), [], run="r", trials=trials), "get_task", "not found")
+    assert row.called_dedicated == int(missing)
+
+
+def test_a_page_that_is_not_found_is_one_for_a_tool_that_reads_pages() -> None:
+    (tool,) = (one for one in catalog().all_tools() if one.name == "get_task")
+    assert not says_missing(tool, "page not found")
+    assert says_missing(tool.model_copy(update={"name": "get_page"}), "page not found")
+
+
+def test_a_target_without_tools_is_an_error_and_one_silent_server_is_noted() -> None:
+    with pytest.raises(TwogateError) as caught:
+        coverage(catalog(tools=()), parsed(agent("merge/tasks/a", "Which?")))
+    assert caught.value.lines == [
+        "twogate.toml: the target lists no tools (things), so there is nothing to cover; "
+        "see what its servers list with twogate doctor"
+    ]
+    elsewhere = tuple(tool.model_copy(update={"server": "others"}) for tool in catalog().all_tools())
+    assert coverage(catalog(tools=elsewhere), []).notes == (
+        "the server things lists no tools, so nothing of it is counted",
+    )
 
 
 def test_groups() -> None:
@@ -138,7 +255,7 @@ def test_what_a_run_really_called() -> None:
             one,
             call("list_tasks", arguments={"cursor": "x", "search": None}, result="…"),
             call("list_tasks", arguments={"limit": 3}, result="…"),
-            call("get_task", arguments={"task": "x"}, result="no", is_error=True),
+            call("get_task", arguments={"task": "x"}, result="[task-not-found] There is none.", is_error=True),
             call("Bash", server=None, arguments={"command": "ls"}),
             call("search", server="elsewhere", arguments={"query": "x"}),
         ),
