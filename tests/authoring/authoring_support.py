@@ -84,14 +84,16 @@ def catalog(groups: dict[str, dict[str, tuple[str, ...]]] | None = None, tools: 
     target = Target(source=Path("twogate.toml"), servers=(server,), coverage=coverage)
     families = (None, ("docs",), ("web-search",))
     listed = ToolList({server.launch(one): tools for one in families})
-    return Catalog(target, listed, families, frozenset({"Bash"}))
+    return Catalog(target, listed, families, frozenset({"Bash", "Read", "Grep", "Skill"}))
 
 
-def findings(*stored: StoredItem, select: str = "", live: bool = True) -> list[Finding]:
+def findings(
+    *stored: StoredItem, select: str = "", live: bool = True, tools: tuple[Tool, ...] = TOOLS
+) -> list[Finding]:
     checked = check_content(DatasetContent("test", stored))
     assert not checked.problems, checked.problems
     selection = Selection.parse([select] if select else [], [])
-    return list(lint([("test", checked)], catalog() if live else None, selection).findings)
+    return list(lint([("test", checked)], catalog(tools=tools) if live else None, selection).findings)
 
 
 def codes(*stored: StoredItem) -> list[str]:

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from authoring_support import REPOSITORY, agent, catalog, codes, findings, tool_call
+from authoring_support import REPOSITORY, TOOLS, agent, catalog, codes, findings, tool, tool_call
 
 from evals.agents.claude_code import BUILTIN_TOOLS
 from evals.authoring.catalog import Catalog, read_catalog
@@ -18,6 +18,7 @@ from evals.authoring.lint.registry import CODES, RULES
 from evals.authoring.lint.report import lint_json, lint_lines
 from evals.authoring.stored import StoredItem
 from evals.target import load_target
+from evals.tool_listing import Tool
 
 GUIDE = (REPOSITORY / "docs" / "authoring.md").read_text(encoding="utf-8")
 BAD = {gate: REPOSITORY / "fixtures" / "lint" / f"bad-{gate}.json" for gate in ("pr", "merge")}
@@ -214,12 +215,46 @@ def test_references(reference: str, expected: list[str]) -> None:
         (["list_tasks"], {"search": 5}, [("TW303", "metadata.expectedArgs.search")]),
         (["list_tasks", "get_task"], {"limit": 5}, [("TW304", "metadata.expectedArgs.limit")]),
         (["list_tasks", "get_task"], {"page": 5}, [("TW302", "metadata.expectedArgs.page")]),
+        (["search", "Read"], {"query": "x"}, [("TW304", "metadata.expectedArgs.query")]),
+        (["search", "Skill"], {"query": "x"}, []),  # of Skill no parameters are known
+        (["search", "Grep"], {"pattern": "x"}, [("TW304", "metadata.expectedArgs.pattern")]),
+        (["Grep"], {"pattern": 3}, []),
+        (["Read"], {"path": "x"}, [("TW302", "metadata.expectedArgs.path")]),
     ],
 )
 def test_expectations_and_schemas(tools: list[str], arguments: dict[str, object], expected: list[object]) -> None:
     more = {"expectedArgs": arguments} if arguments else {}
     found = findings(tool_call(f"pr/{tools[0]}/a", "What is there to see?", tools, **more))
     assert [(finding.code, finding.field) for finding in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("schema", "takes_more"),
+    [
+        ({"type": "object"}, True),
+        ({}, True),
+        ({"type": "object", "additionalProperties": True, "properties": {}}, True),
+        ({"type": "object", "additionalProperties": {"type": "string"}}, True),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"properties": {"page": {}}}}}, True),
+        ({"properties": {}, "anyOf": [{"properties": {"page": {}}}]}, True),
+        ({"type": "object", "properties": {}}, False),
+        ({"type": "object", "properties": {}, "required": []}, False),
+        ({"type": "object", "additionalProperties": False}, False),
+        ({"properties": {"task": {}}}, False),
+    ],
+)
+def test_schemas_that_take_more_than_they_list(schema: dict[str, object], takes_more: bool) -> None:
+    tools = (Tool(server="things", name="status", input_schema=schema), *TOOLS)
+    one = tool_call("pr/status/a", "Is it up?", ["status"], expectedArgs={"page": 2})
+    both = tool_call("pr/search/a", "Is it there?", ["search", "status"], expectedArgs={"query": "x"})
+    assert [each.code for each in findings(one, tools=tools)] == ([] if takes_more else ["TW302"])
+    assert [each.code for each in findings(both, tools=tools)] == ([] if takes_more else ["TW304"])
+
+
+def test_a_servers_tool_goes_before_a_builtin_of_the_same_name() -> None:
+    tools = (tool("Read", {"path": {"type": "string"}}), *TOOLS)
+    item = tool_call("pr/Read/a", "What is there?", ["Read"], expectedArgs={"path": "x"})
+    assert findings(item, tools=tools) == []
 
 
 def test_tools_that_may_fail_are_looked_up_too_and_builtins_only_where_they_are() -> None:
@@ -234,8 +269,8 @@ def test_tools_that_may_fail_are_looked_up_too_and_builtins_only_where_they_are(
 def test_a_mistake_in_the_servers_schema_is_not_the_items() -> None:
     broken = catalog()
     tools = tuple(
-        tool.model_copy(update={"input_schema": {"properties": {"task": {"type": "text", "$ref": "#/nowhere"}}}})
-        for tool in broken.all_tools()
+        one.model_copy(update={"input_schema": {"properties": {"task": {"type": "text", "$ref": "#/nowhere"}}}})
+        for one in broken.all_tools()
     )
     item = tool_call("pr/get_task/a", "What is there?", ["get_task"], expectedArgs={"task": 3})
     assert lint([("t", check_content(DatasetContent("t", (item,))))], catalog(tools=tools)).findings == ()

@@ -10,7 +10,7 @@ from typing import Any
 from jsonschema.exceptions import SchemaError
 from jsonschema.validators import validator_for
 
-from evals.authoring.catalog import properties
+from evals.authoring.catalog import is_open, properties
 from evals.authoring.lint.rules import Context, Hit
 from evals.items import Item
 from evals.tool_listing import Tool
@@ -41,11 +41,11 @@ def lacking_tool(item: Item, context: Context) -> Iterator[Hit]:
 
 def unknown_argument(item: Item, context: Context) -> Iterator[Hit]:
     """TW302."""
-    tools = _expected(item, context)
+    tools = context.live.expected(item)
     if not tools:
         return
     for key in item.metadata.expected_args or {}:
-        if not any(key in properties(tool) for tool in tools) and not any(map(_open, tools)):
+        if not any(key in properties(tool) for tool in tools) and not any(map(is_open, tools)):
             known = sorted({name for tool in tools for name in properties(tool)})
             yield Hit(
                 item.id,
@@ -58,7 +58,7 @@ def unknown_argument(item: Item, context: Context) -> Iterator[Hit]:
 def impossible_value(item: Item, context: Context) -> Iterator[Hit]:
     """TW303."""
     for key, value in (item.metadata.expected_args or {}).items():
-        tools = [tool for tool in _expected(item, context) if key in properties(tool)]
+        tools = [tool for tool in context.live.expected(item) if key in properties(tool)]
         reasons = [(tool.name, _mismatch(tool, key, value)) for tool in tools]
         # a value that one of the expected tools takes can be met
         if reasons and all(reason for _, reason in reasons):
@@ -73,11 +73,11 @@ def impossible_value(item: Item, context: Context) -> Iterator[Hit]:
 
 def unshared_argument(item: Item, context: Context) -> Iterator[Hit]:
     """TW304."""
-    tools = _expected(item, context)
+    tools = context.live.expected(item)
     if len(tools) < 2:
         return
     for key in item.metadata.expected_args or {}:
-        without = [tool.name for tool in tools if key not in properties(tool) and not _open(tool)]
+        without = [tool.name for tool in tools if key not in properties(tool) and not is_open(tool)]
         if without and len(without) < len(tools):
             yield Hit(
                 item.id,
@@ -85,17 +85,6 @@ def unshared_argument(item: Item, context: Context) -> Iterator[Hit]:
                 f"{' and '.join(without)} has no such parameter, so a right first call of it could never pass",
                 "expect one tool, or only arguments that all of them have",
             )
-
-
-def _expected(item: Item, context: Context) -> list[Tool]:
-    found = [tool for name in item.expected_tools for tool in context.live.named(item, name)]
-    return list({(tool.server, tool.name): tool for tool in found}.values())
-
-
-def _open(tool: Tool) -> bool:
-    """Takes parameters its schema does not list by name."""
-    extra = tool.input_schema.get("additionalProperties")
-    return isinstance(extra, dict) or extra is True or not properties(tool)
 
 
 def _mismatch(tool: Tool, key: str, value: Any) -> str | None:
