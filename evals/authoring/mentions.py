@@ -56,6 +56,15 @@ _NEGATED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+# "search(" is a call; "file(s)" and "search(es)" are English.
+_CALLED = re.compile(r"\((?!(?:s|es|d|ed|r|er|ing)\))")
+_ASSIGNED = re.compile(r"[\"'`”’]?[ \t]*(?::?=(?![=~])>?|->|→)")
+_AS_KEY = re.compile(r"[\"'`”’][ \t]*:")
+_URL = re.compile(r"\b[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
+_COLON_AND_VALUE = re.compile(r":[ \t]*[^\s:/]")
+# "path: deploy" is a key and its value where it begins a clause or follows one of these; "the path: deploy" is English.
+_BEFORE_KEY = frozenset("with and or use using set setting pass passing where by at in under below from for".split())
+
 
 @dataclass(frozen=True)
 class Mention:
@@ -76,12 +85,15 @@ class NamedText:
     """A text taken apart once, to be asked for many names.
 
     content: texts in which a name is not a hint but what the user asks about, such as the text to search for.
+    owners: the names of servers, as which a tool's own is written (`repository.search`).
     """
 
-    def __init__(self, text: str, content: tuple[str, ...] = ()) -> None:
+    def __init__(self, text: str, content: tuple[str, ...] = (), owners: tuple[str, ...] = ()) -> None:
         self._text = text
+        self._owners = frozenset(owner.casefold() for owner in owners)
         self._content = tuple(one.casefold() for one in content)
         self._tokens = list(tokens(text))
+        self._urls = [match.span() for match in _URL.finditer(text)]
         self._parts = [parts(token.text) for token in self._tokens]
         self._words = [_Word(part, index) for index, found in enumerate(self._parts) for part in found]
         self._known = frozenset(word.part for word in self._words)
@@ -122,8 +134,7 @@ class NamedText:
         if first == last:
             token = self._tokens[first].text
             if self._parts[first] != wanted:
-                is_prefixed = token.casefold().startswith("mcp__") and self._parts[first][-size:] == wanted
-                return CERTAIN if is_prefixed and kind == "tool" else None
+                return self._qualified(token, wanted) if kind == "tool" else None
             if token.startswith("--") and kind == "parameter":
                 return CERTAIN
             if size == 1:
@@ -137,18 +148,46 @@ class NamedText:
             return None
         return LIKELY if size >= 3 and kind == "tool" else SLIGHT if kind == "tool" or size >= 3 else 0
 
+    def _qualified(self, token: str, wanted: tuple[str, ...]) -> int | None:
+        """The weight of a tool's name with the name of what has it before: `mcp__x__list_files`, `x.list_files`."""
+        if token.casefold().startswith("mcp__"):
+            return CERTAIN if parts(token)[-len(wanted) :] == wanted else None
+        owner, dot, name = token.rpartition(".")
+        if not dot or parts(name) != wanted:
+            return None
+        return CERTAIN if len(wanted) > 1 or owner.casefold() in self._owners else 0
+
     def _marks(self, first: int, last: int, size: int, kind: NameKind) -> int:
         """What stands directly around the words: code marks, quotes, an assignment."""
         start, end = self._tokens[first].start, self._tokens[last].end
         before, after = self._text[start - 1 : start], self._text[end : end + 1]
+        if kind == "parameter":
+            assigned = self._assigned(first, end)
+            if assigned:
+                return assigned
         if before == after == "`":
             return CERTAIN if size > 1 else SLIGHT
-        if kind == "parameter" and after == "=" and self._text[end + 1 : end + 2] != "=":
-            return CERTAIN
-        if kind == "tool" and self._text[end : end + 2] == "()":
+        if kind == "tool" and _CALLED.match(self._text, end):
             return CERTAIN
         quoted = (before, after) in {('"', '"'), ("'", "'"), ("“", "”"), ("‘", "’")}
         return SLIGHT if quoted and size > 1 and first != last else 0
+
+    def _assigned(self, first: int, end: int) -> int:
+        """Whether a value is given: `limit=5` and `"limit": 5` for certain, `limit: 5` where a clause begins likely."""
+        if any(start < end <= stop for start, stop in self._urls):
+            return 0  # a query string is the user's own
+        if _ASSIGNED.match(self._text, end) or (_AS_KEY.match(self._text, end) and self._is_quoted(first)):
+            return CERTAIN
+        token = self._tokens[first]
+        if not _COLON_AND_VALUE.match(self._text, end) or token.text[:1].isupper():
+            return 0
+        gap = self._text[self._tokens[first - 1].end if first else 0 : token.start]
+        begins = not first or bool(gap.strip()) or "\n" in gap
+        return LIKELY if begins or self._tokens[first - 1].text.casefold() in _BEFORE_KEY else 0
+
+    def _is_quoted(self, token: int) -> bool:
+        start = self._tokens[token].start
+        return self._text[start - 1 : start] in tuple("\"'`“‘") if start else False
 
     def _cues(self, first: int, last: int, kind: NameKind) -> tuple[int, int]:
         """What the word before and the word after say of it."""

@@ -10,7 +10,11 @@ from functools import lru_cache
 _WORD = re.compile(r"[^\W_]+")
 # a hump of camelCase, a run of capitals before one, digits
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|[A-Z]|\d+")
-_TOKEN = re.compile(r"[^\s,;:!?(){}\[\]\"'`/=<>“”‘’]+")
+# What no technical name holds: white space, brackets, quotes, the dashes of prose, arrows, and the characters of
+# scripts that put no space between words. A hyphen and an underscore stay, and single dots within ("v1.2").
+_APART = r"\s,;:!?(){}\[\]\"'`/=<>|*&+~^\\“”„‘’‚«»‹›—–―…•→⇒·\u2E80-\u9FFF\uAC00-\uD7AF\uFF00-\uFFEF"
+_DOT_APART = r"\.(?=\.)|(?<=\.)\.|\.(?=[A-Z][a-z])"
+_TOKEN = re.compile(rf"(?:(?!{_DOT_APART})[^{_APART}])+")
 
 # Upper case anywhere; lower case only where a sentence begins, for elsewhere "the checks fail if …" is English.
 _CLAUSE = re.compile(

@@ -73,6 +73,13 @@ def test_a_good_item_of_each_kind() -> None:
         ("Show me what nightly-report does, caseSensitive please.", []),
         ("Show the last five, limit=5.", []),  # a parameter of another tool than the item's
         ("Show nightly-report, task=nightly-report.", ["TW102 error"]),
+        ('Show {"task": "nightly-report"}.', ["TW102 error"]),
+        ("Show it to me, task: nightly-report.", ["TW102 warning"]),
+        ("Show me this task: nightly-report.", []),
+        ("Ask things.get_task about it.", ["TW101 error"]),
+        ("Ask things.search about it.", ["TW101 error"]),
+        ("Run get_task—then tell me.", ["TW101 error"]),
+        ("Pick get_task|list_tasks for it.", ["TW101 error"]),
         ("Which things tools are there?", ["TW103 error"]),
         ("Give me one saved task with its action, please.", ["TW105 error"]),
         ("Give me a saved task with the action it has.", []),
@@ -90,6 +97,7 @@ def test_all_parameters_count_where_the_item_is_about_no_single_tool() -> None:
 def test_hard_items_are_held_to_more() -> None:
     assert codes(agent("merge/tasks/hard-one", "Get task nightly-report for me.")) == ["TW104"]
     assert codes(agent("merge/tasks/hard-one", "Use get_task for nightly-report.")) == ["TW104"]
+    assert codes(agent("merge/tasks/hard-one", "Go by get_task…and then tell me.")) == ["TW104"]
     assert codes(agent("merge/tasks/hard-one", "What is nightly-report for?")) == []
 
 

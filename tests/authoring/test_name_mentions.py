@@ -43,6 +43,22 @@ def test_parts(name: str, expected: tuple[str, ...]) -> None:
         "`list files` would do",
         "the list files tool",
         "the tool list files",
+        "Use repository.list_files on the deploy folder",
+        "Use repository/list_files, repository:list_files or mcp.repository.listFiles",
+        "Run list_files—then tell me",
+        "Run list_files–then tell me",
+        "list_files…and then",
+        "list_files...and then",
+        "Take list_files.Then tell me",
+        "Pick list_files|read_file",
+        "Pick read_file&list_files",
+        "read_file+list_files",
+        "read_file→list_files",
+        "**list_files**",
+        "_list_files_",
+        "«list_files»",
+        "list_filesを使って",
+        "list_files({})",
     ],
 )
 def test_a_tool_that_is_named_for_certain(text: str) -> None:
@@ -64,6 +80,10 @@ def test_a_tool_that_is_probably_named(text: str) -> None:
         "my_list_files",
         "a checklist, files",
         "list; files",
+        "list—files",
+        "my.list_files.md",
+        "list_files_of.py",
+        "blacklist.files",
     ],
 )
 def test_english_that_happens_to_hold_a_tools_name(text: str) -> None:
@@ -77,6 +97,10 @@ def test_a_name_that_is_one_ordinary_word() -> None:
     assert weight("use the search tool", "search") == 3
     assert weight("where is the search function?", "search") == 2
     assert weight("call search()", "search") >= 3
+    assert weight("call search(query)", "search") >= 3
+    assert weight("how many search(es) were there?", "search") == 0
+    assert weight("Which repository.search was it?", "search") == 0
+    assert NamedText("Ask repository.search", (), ("repository",)).mention("search", "tool").weight == 3  # type: ignore[union-attr]
 
 
 def test_three_words_in_a_row_are_rarely_chance() -> None:
@@ -92,7 +116,26 @@ def test_three_words_in_a_row_are_rarely_chance() -> None:
         ("3 context lines", "context_lines", 0),
         ("a case-sensitive search", "case_sensitive", 1),
         ("limit=5", "limit", 3),
+        ("limit = 5", "limit", 3),
+        ("limit => 5", "limit", 3),
+        ("?path=deploy&limit=5", "limit", 3),
         ("limit == 5", "limit", 0),
+        ("limit =~ 5", "limit", 0),
+        ('{"path": "deploy"}', "path", 3),
+        ("{'path' : 'deploy'}", "path", 3),
+        ("`path`: deploy", "path", 3),
+        ("path: deploy", "path", 2),
+        ("Look around, path: deploy", "path", 2),
+        ("Look around with path: deploy", "path", 2),
+        ("(path:deploy)", "path", 2),
+        ("max results: 5", "max_results", 2),
+        ("max_results: 5", "max_results", 5),
+        ("Look at this path: deploy", "path", 0),
+        ("Show the task: nightly-report", "task", 0),
+        ("Title: Guests for Friday", "title", 0),
+        ("Which path:", "path", 0),
+        ("path://x", "path", 0),
+        ("Open https://example.com/list?path=a&limit=5", "limit", 0),
         ("if limit==5", "limit", 0),
         ("--limit 5", "limit", 3),
         ("limit it to 5", "limit", 0),

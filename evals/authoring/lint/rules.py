@@ -34,7 +34,9 @@ class Context:
     _queries: Mapping[str, NamedText] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_queries", {item.id: NamedText(item.query, _content(item)) for item in self.items})
+        owners = self.catalog.servers if self.catalog is not None else ()
+        queries = {item.id: NamedText(item.query, _content(item), owners) for item in self.items}
+        object.__setattr__(self, "_queries", queries)
 
     def query(self, item: Item) -> NamedText:
         """The item's query, taken apart; what its expectedArgs hold is what the user asks about, not a hint."""
