@@ -56,6 +56,8 @@ class ToolCall(_Frozen):
     """As the client named it, e.g. `mcp__repository__read_file`."""
     server: str | None = None
     """The MCP server it belongs to; None for a built-in tool or one that does not exist."""
+    server_tool: str | None = None
+    """The name as the server gives it, where that is not what the client made of it."""
     arguments: dict[str, Any] = {}
     parent: str | None = None
     """Id of the call that started the subagent which made this one; None when the agent made it itself."""
@@ -70,6 +72,8 @@ class ToolCall(_Frozen):
     @property
     def tool(self) -> str:
         """The name as the server gives it, without the client's prefix."""
+        if self.server_tool is not None:
+            return self.server_tool
         return self.name.removeprefix(f"mcp__{self.server}__") if self.server else self.name
 
     @property
@@ -140,10 +144,18 @@ class ConversationBuilder:
     """Folds what arrives from an agent into a `Conversation`.
 
     servers: names of the MCP servers attached; a call's `mcp__<server>__` prefix is told from theirs, the longest
-    that fits, since a server's name may itself contain `__`.
+    that fits, since a server's name may itself contain `__`. tools: what the servers themselves call a tool, by the
+    client's name of it; a client replaces characters that models' APIs do not take.
     """
 
-    def __init__(self, query: str, servers: tuple[str, ...], started_at: datetime) -> None:
+    def __init__(
+        self,
+        query: str,
+        servers: tuple[str, ...],
+        started_at: datetime,
+        tools: Mapping[str, str] | None = None,
+    ) -> None:
+        self._tools = tools or {}
         self._query = query
         self._servers = sorted(servers, key=len, reverse=True)
         self._started_at = started_at
@@ -195,13 +207,15 @@ class ConversationBuilder:
 
     def _call(self, call_id: str, name: str, arguments: Mapping[str, Any], at: datetime) -> ToolCall:
         server = next((one for one in self._servers if name.startswith(f"mcp__{one}__")), None)
-        return ToolCall(
+        call = ToolCall(
             id=call_id,
             name=encodable(name),
             server=server,
             arguments=_encodable_value(dict(arguments)),
             called_at=at,
         )
+        own = self._tools.get(name)
+        return call if own in (None, call.tool) else call.model_copy(update={"server_tool": own})
 
     def add_result(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import tempfile
 from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -17,6 +18,8 @@ from evals.errors import TwogateError
 from evals.items import Item
 from evals.target import Launch, Target
 
+# What Claude Code writes as "_" in a tool's name; the Messages API takes no other characters.
+_UNFIT = re.compile(r"[^a-zA-Z0-9_-]")
 _STDERR_SHOWN = 300  # characters of a server's last words in an error line
 
 
@@ -30,6 +33,11 @@ class Tool(BaseModel):
     description: str = ""
     input_schema: dict[str, Any] = {}
     read_only: bool = False
+
+    @property
+    def client_name(self) -> str:
+        """As Claude Code names it to the model: `files.read` of the server `disk` is `mcp__disk__files_read`."""
+        return f"mcp__{self.server}__{_UNFIT.sub('_', self.name)}"
 
 
 @dataclass(frozen=True)
@@ -149,9 +157,10 @@ class Preflight:
 async def preflight(target: Target, items: Sequence[Item], builtin_tools: Collection[str]) -> Preflight:
     """Check the items against the live target before any model is called.
 
-    Raises TwogateError when an item's `tools` cannot reach any server, or when none of an item's expected tools exists:
-    then the case is wrong, not the model. Some missing is a warning. The items of a server that does not connect are
-    left to the run, which reports them as never completed.
+    Raises TwogateError when an item's `tools` cannot reach any server, when none of an item's expected tools exists, or
+    when one does not exist that it wants to fail: then the case is wrong, not the model. Some missing is a warning, and
+    so is one whose errors are expected. The items of a server that does not connect are left to the run, which reports
+    them as never completed.
     """
     families = list(dict.fromkeys(item.metadata.tools for item in items))
     unreachable = [
@@ -178,6 +187,14 @@ async def preflight(target: Target, items: Sequence[Item], builtin_tools: Collec
             )
         elif missing:
             warnings.append(f"{item.id}: metadata.expectedTools: the target has no {', '.join(missing)}")
+        fail_tools = set(item.metadata.fail_tools or ())
+        if unknown := sorted(fail_tools - there):
+            problems.append(
+                f"{item.id}: metadata.failTools: the target has no {' and no '.join(unknown)}, so nothing would fail; "
+                f"it has {', '.join(sorted(there)) or 'no tools'}"
+            )
+        if unknown := sorted(set(item.metadata.expected_errors or ()) - there - fail_tools):
+            warnings.append(f"{item.id}: metadata.expectedErrors: the target has no {', '.join(unknown)}")
     if problems:
         raise TwogateError(problems)
     return Preflight(listed, tuple(warnings))

@@ -11,7 +11,7 @@ import asyncio
 import os
 import tempfile
 import uuid
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,8 @@ from typing import Any, Literal
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient
 
 from evals.agents import AgentError
-from evals.agents.hooks import Hooks
+from evals.agents.folding import Folder
+from evals.agents.hooks import Hooks, Ran
 from evals.agents.processes import MARK, kill_marked
 from evals.items import Item
 from evals.settings import AGENT_VARIABLES, ANTHROPIC_BASE_URL
@@ -114,6 +115,12 @@ class ClaudeCode:
                     with suppress(BaseException):
                         await asyncio.wait_for(client.disconnect(), _CLOSING)
                     raise
+
+    def folder(self, item: Item, denied: Collection[str] = (), ran: Mapping[str, Ran] | None = None) -> Folder:
+        """What takes the messages of a session about an item; denied and ran as in `Folder`."""
+        listed = self.tools.of(self.target, item.metadata.tools, under_test=False)
+        names = {tool.client_name: tool.name for tool in listed}
+        return Folder(item.query, tuple(server.name for server in self.target.servers), denied, ran, names)
 
     async def servers_gone(self, client: ClaudeSDKClient, item: Item) -> str | None:
         """Which servers are no longer connected, in words; None when all are."""

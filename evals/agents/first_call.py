@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from claude_agent_sdk import ClaudeSDKClient
 
 from evals.agents import AgentError
-from evals.agents.folding import Folder, check_ending
+from evals.agents.folding import check_ending
 from evals.agents.hooks import DenyAll
 from evals.agents.prompting import send_query
 from evals.conversation import Conversation
@@ -39,17 +39,16 @@ async def first_call(agent: ClaudeCode, item: Item) -> Conversation:
     """
     deny = DenyAll()
     async with agent.session(item, hooks=deny.hooks(), permission_mode="dontAsk", max_turns=MAX_TURNS) as client:
-        servers = tuple(server.name for server in agent.target.servers)
-        return (await ask_for_first_call(client, item.query, servers, deny)).conversation
+        return (await ask_for_first_call(agent, client, item, deny)).conversation
 
 
-async def ask_for_first_call(client: ClaudeSDKClient, query: str, servers: tuple[str, ...], deny: DenyAll) -> FirstCall:
+async def ask_for_first_call(agent: ClaudeCode, client: ClaudeSDKClient, item: Item, deny: DenyAll) -> FirstCall:
     """Ask in a session whose calls `deny` refuses, and read the first call off the assistant's message.
 
     The hook does not see every call, and parallel ones in any order, so it is not asked.
     """
-    folder = Folder(query, servers, deny.denied)
-    query_id = await send_query(client, query)
+    folder = agent.folder(item, deny.denied)
+    query_id = await send_query(client, item.query)
     interrupted = False
     async for message in client.receive_response():
         for call in folder.add(message):

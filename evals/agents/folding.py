@@ -27,7 +27,8 @@ class Folder:
     """Takes the messages of one session as they arrive. Of subagents' only the calls to servers are kept.
 
     denied: ids of the calls the harness refused. ran: when calls ran, by their ids, where that is known; else the
-    times at which messages arrive stand for it. Both may grow while messages arrive.
+    times at which messages arrive stand for it. Both may grow while messages arrive. tools: what the servers call
+    their tools, by Claude Code's names of them.
     """
 
     def __init__(
@@ -36,8 +37,9 @@ class Folder:
         servers: tuple[str, ...],
         denied: Collection[str] = (),
         ran: Mapping[str, Ran] | None = None,
+        tools: Mapping[str, str] | None = None,
     ) -> None:
-        self._builder = ConversationBuilder(query, servers, datetime.now(UTC))
+        self._builder = ConversationBuilder(query, servers, datetime.now(UTC), tools)
         self._denied = denied
         self._ran = {} if ran is None else ran
         self._model: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -51,12 +51,17 @@ class DenyAll:
 class FailTools:
     """Refuses the calls of some tools before they reach their server, in words that read like the server's failure.
 
-    tools: names as the servers give them. messages: by server under test, what its failures say.
+    messages: what the failure says, by Claude Code's name of the tool.
     """
 
-    def __init__(self, tools: Collection[str], messages: Mapping[str, str]) -> None:
+    def __init__(self, messages: Mapping[str, str]) -> None:
         self.denied: set[str] = set()
-        self._messages = {f"mcp__{server}__{tool}": message for server, message in messages.items() for tool in tools}
+        self._messages = dict(messages)
+
+    @property
+    def tools(self) -> frozenset[str]:
+        """Claude Code's names of the tools that fail."""
+        return frozenset(self._messages)
 
     async def __call__(self, hook_input: Any, tool_use_id: str | None, context: Any) -> Any:
         message = self._messages.get(str(hook_input.get("tool_name")))
@@ -64,10 +69,12 @@ class FailTools:
             return {}
         if tool_use_id:
             self.denied.add(tool_use_id)
+        # Asked for with nobody there to answer, the call is refused with the message alone; of a "deny" the model is
+        # told that a hook did it.
         return {
             "hookSpecificOutput": {
                 "hookEventName": "PreToolUse",
-                "permissionDecision": "deny",
+                "permissionDecision": "ask",
                 "permissionDecisionReason": message,
             },
         }

@@ -174,11 +174,10 @@ class _Session:
     async def _serve(self, key: _Key, first: Item) -> None:
         deny = DenyAll()
         async with self._pool._open(self, key, first, deny) as client:
-            servers = tuple(server.name for server in self._pool._agent.target.servers)
             while client is not None:
                 item, answer = await self._asked.get()
                 try:
-                    measured = await ask_for_first_call(client, item.query, servers, deny)
+                    measured = await ask_for_first_call(self._pool._agent, client, item, deny)
                 except AgentError as error:
                     self.reusable = False
                     answer.set_exception(error)

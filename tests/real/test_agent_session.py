@@ -4,28 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import subprocess
+import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from lab import REPOSITORY, agent_item
+import pytest
+from lab import REPOSITORY, agent_item, tool_call_item
 
-from evals.agents.claude_code import ClaudeCode
+from evals.agents import AgentError
+from evals.agents.claude_code import BUILTIN_TOOLS, ClaudeCode
+from evals.agents.first_call import first_call
 from evals.agents.to_completion import to_completion
 from evals.embedded.model import ScriptedModel, parse_script
 from evals.items import Item
+from evals.scoring.tool_call import score_tool_call
 from evals.scoring.tool_errors import score_tool_errors
-from evals.target import load_target
+from evals.target import DEFAULT_FAIL_MESSAGE, load_target
 from evals.tool_listing import list_all
 
 SECONDS = 0.3
+ODD = REPOSITORY / "tests" / "agents" / "odd_server.py"
 TARGET = f"""
 [servers.odd]
 command = "${{TWOGATE_PYTHON}}"
-args = ["{REPOSITORY}/tests/agents/odd_server.py", "stdio"]
+args = ["{ODD}", "stdio"]
 """
 SLEEP = {"calls": [{"name": "mcp__odd__sleep", "input": {"seconds": SECONDS}}]}
 FAIL = {"calls": [{"name": "mcp__odd__protocol_error", "input": {}}]}
+DOTTED = {"calls": [{"name": "mcp__odd__dotted_name_x", "input": {}}]}
 DELEGATE = {"calls": [{"name": "Agent", "input": {"description": "do it", "prompt": "the errand"}}]}
 SCRIPT = {
     "version": 1,
@@ -33,12 +45,15 @@ SCRIPT = {
         {"query": "Wait", "turns": [SLEEP, FAIL, {"text": "Done."}]},
         {"query": "Have it done", "turns": [DELEGATE, {"text": "Done."}]},
         {"query": "the errand", "turns": [FAIL, {"text": "It did not work."}]},
+        {"query": "Break it", "turns": [DOTTED, {"text": "Done."}]},
+        {"query": "First", "turns": [DOTTED]},
+        {"query": "End it", "turns": [{"calls": [{"name": "mcp__odd__die", "input": {}}]}, {"text": "Done."}]},
     ],
 }
 
 
-async def make_agent(folder: Path, model: ScriptedModel) -> ClaudeCode:
-    (folder / "twogate.toml").write_text(TARGET)
+async def make_agent(folder: Path, model: ScriptedModel, target_text: str = TARGET) -> ClaudeCode:
+    (folder / "twogate.toml").write_text(target_text)
     target = load_target(folder, {})
     credentials = {"ANTHROPIC_API_KEY": "scripted", "ANTHROPIC_BASE_URL": model.base_url}
     return ClaudeCode(target, await list_all(target, [None]), credentials=credentials)
@@ -61,6 +76,76 @@ async def test_a_call_that_fails_for_a_subagent_fails_the_trial(tmp_path: Path) 
     score = score_tool_errors(conversation, item, {"odd"})
     assert not score.passed
     assert score.unexpected == (failed,)
+
+
+async def test_a_tool_whose_name_claude_code_has_to_change_is_known_by_its_own(tmp_path: Path) -> None:
+    name = "dotted.name/x"
+    broken = Item.model_validate(agent_item("broken", "Break it", failTools=[name], expectedErrors=[name]))
+    first = Item.model_validate(tool_call_item("first", "First", ["sleep"], expectedTools=["dotted.name/x"]))
+    with ScriptedModel(parse_script(SCRIPT)) as model:
+        agent = await make_agent(tmp_path, model)
+        conversation = await to_completion(agent, broken)
+        (measured,) = (await first_call(agent, first)).calls
+    (call,) = conversation.calls
+    assert (call.tool, call.denied, call.is_error, call.executed) == (name, True, True, False)
+    assert call.result == DEFAULT_FAIL_MESSAGE, "the model is told of the server's failure and of nothing else"
+    score = score_tool_errors(conversation, broken, {"odd"})
+    assert (score.passed, score.reason) == (True, f"only expected errors: 1 call of {name}")
+    found = score_tool_call(
+        first, measured, servers_under_test={"odd"}, tools_under_test={name}, builtin_tools=BUILTIN_TOOLS
+    )
+    assert (found.passed, found.reason) == (True, name)
+
+
+@pytest.mark.parametrize("transport", ["stdio", "sse", "http"])
+async def test_a_server_that_ends_under_a_call_is_an_error_even_when_it_comes_back(
+    tmp_path: Path, transport: str
+) -> None:
+    """The model gets an error like any other, and expectedErrors would explain it away."""
+    item = Item.model_validate(agent_item("end", "End it", expectedErrors=["die"]))
+    with ExitStack() as stack:
+        model = stack.enter_context(ScriptedModel(parse_script(SCRIPT)))
+        if transport == "stdio":
+            agent = await make_agent(tmp_path, model)
+        else:
+            port = stack.enter_context(restarting_server(transport))
+            path = "mcp" if transport == "http" else "sse"
+            target = f'[servers.odd]\nurl = "http://127.0.0.1:{port}/{path}"\ntransport = "{transport}"\n'
+            agent = await make_agent(tmp_path, model, target)
+        with pytest.raises(AgentError, match="the server 'odd' was gone during the call of die") as raised:
+            await to_completion(agent, item)
+    assert raised.value.conversation is not None
+    assert raised.value.conversation.final_answer == "Done."
+
+
+@contextmanager
+def restarting_server(transport: str) -> Iterator[int]:
+    """The odd server on a port, started again whenever it ends, as an orchestrator does."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = int(free.getsockname()[1])
+    command = [sys.executable, str(ODD), transport, str(port)]
+    ended = threading.Event()
+    running = [subprocess.Popen(command)]
+
+    def restart() -> None:
+        while not ended.wait(0.05):
+            if running[-1].poll() is not None:
+                running.append(subprocess.Popen(command))
+
+    watcher = threading.Thread(target=restart)
+    watcher.start()
+    try:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+                break
+            time.sleep(0.1)
+        yield port
+    finally:
+        ended.set()
+        watcher.join()
+        running[-1].kill()
+        running[-1].wait()
 
 
 def prompt(body: Any) -> tuple[str, str]:

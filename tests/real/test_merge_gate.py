@@ -325,7 +325,7 @@ def test_a_server_that_dies_is_an_error_whatever_was_expected_and_never_sees_the
     trials = lab.trials()
     boom, look = trials["merge/repository/boom"], trials["merge/repository/look"]
     assert (boom.outcome, look.outcome) == ("error", "passed")
-    assert boom.reason == "the server 'odd' ended during the call of boom"
+    assert boom.reason == "the server 'odd' was gone during the call of boom"
     assert look.conversation is not None
     assert look.conversation.calls[0].result is not None
     assert "scripted" not in look.conversation.calls[0].result
