@@ -28,7 +28,7 @@ def init(
     Writes twogate.toml (from .mcp.json when there is one), two starter datasets, the two workflows and the entries of
     .env.example. The datasets are drafted from what your users want, never from your tools; on a terminal you are
     asked. Existing files are left as they are; .env.example gets the names it lacks, at its end. Values of .mcp.json
-    that look like secrets become variables.
+    or --start that may be secrets become variables, each named by a note; their values belong in .env.
 
     Exit codes: 0 something was written; 1 nothing was (all is there already), or something could not be; 2 usage.
     """

@@ -1,7 +1,7 @@
 """The text of a new twogate.toml: from an existing .mcp.json, from how the server is started, or to be filled in.
 
-A .mcp.json often holds tokens and is kept out of git, while twogate.toml is committed: values that look like secrets
-become variables.
+A .mcp.json often holds tokens and is kept out of git, while twogate.toml is committed: values that may be secrets
+become variables (see `evals.init.hiding`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from evals.errors import TwogateError
+from evals.init.hiding import VARIABLE, Hiding, Variables
 from evals.target import MCP_FILE, ServerConfig
 
 _HEAD = """\
@@ -35,11 +36,6 @@ _TO_FILL_IN = """
 # url = "https://mcp.example.com/mcp"
 # headers = { Authorization = "Bearer ${API_TOKEN}" }
 """
-_VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-[^}]*)?\}")
-_SECRET_NAME = re.compile(r"token|key|secret|passw|credential|auth|\bpat\b|cookie|signature", re.IGNORECASE)
-# --token=abc, ?api_key=abc
-_NAMED_VALUE = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9_-]*)=(?P<value>[^&\s]+)")
-_USER_INFO = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
 # The keys of .mcp.json that mean the same in twogate.toml.
 _TAKEN = ("command", "args", "env", "cwd", "url", "type", "headers")
@@ -73,7 +69,7 @@ def config_from_start(name: str, start: str) -> Config:
     try:
         command, *args = shlex.split(start)
     except ValueError as error:
-        raise TwogateError(f"--start {start!r}: is no command line: {error}") from None
+        raise TwogateError(f"--start: is no command line: {error}") from None
     return _config({name: {"command": command, "args": args}}, "--start")
 
 
@@ -87,6 +83,7 @@ def _config(servers: Mapping[str, Any], source: str) -> Config:
     notes: list[str] = []
     blocks: list[str] = []
     names: set[str] = set()
+    variables = Variables(match["name"] for match in VARIABLE.finditer(json.dumps(servers)))
     for original, description in servers.items():
         name = _UNFIT.sub("-", original).strip("-") or "server"
         if not isinstance(description, dict):
@@ -102,7 +99,7 @@ def _config(servers: Mapping[str, Any], source: str) -> Config:
         dropped = [key for key in description if key not in _TAKEN]
         if dropped:
             notes.append(f"twogate.toml: {name}: {', '.join(dropped)} of {source} is left out")
-        kept = _Hiding(name)
+        kept = Hiding(name, variables)
         taken = kept.description({key: value for key, value in description.items() if key in _TAKEN})
         try:
             config = ServerConfig.model_validate(taken)
@@ -113,13 +110,13 @@ def _config(servers: Mapping[str, Any], source: str) -> Config:
                 for one in error.errors(include_url=False)
             ]
             continue
-        notes += [f"twogate.toml: {name}: {what} is taken from ${{{variable}}}" for what, variable in kept.hidden]
+        notes += [f"twogate.toml: {name}: {note}" for note in kept.notes]
         blocks.append(_block(name, config))
     if problems:
         raise TwogateError(problems)
     text = f"{_HEAD}\n" + "\n".join(blocks)
-    variables = dict.fromkeys(match["name"] for block in blocks for match in _VARIABLE.finditer(block))
-    return Config(text, tuple(variables), tuple(notes))
+    named = dict.fromkeys(match["name"] for block in blocks for match in VARIABLE.finditer(block))
+    return Config(text, tuple(named), tuple(notes))
 
 
 def _block(name: str, config: ServerConfig) -> str:
@@ -149,74 +146,6 @@ def _toml(text: str) -> str:
 
 def _table(values: Mapping[str, str]) -> str:
     return "{ " + ", ".join(f"{_toml(key)} = {_toml(value)}" for key, value in values.items()) + " }"
-
-
-class _Hiding:
-    """Puts variables where values look like secrets, and remembers which."""
-
-    def __init__(self, server: str) -> None:
-        self._server = server
-        self.hidden: list[tuple[str, str]] = []
-
-    def description(self, raw: dict[str, Any]) -> dict[str, Any]:
-        """A copy of a server's description without secrets; what has another shape than expected stays as it is."""
-        taken = dict(raw)
-        if isinstance(taken.get("env"), dict):
-            taken["env"] = {key: self._env(key, value) for key, value in taken["env"].items()}
-        if isinstance(taken.get("headers"), dict):
-            taken["headers"] = {key: self._header(key, value) for key, value in taken["headers"].items()}
-        if isinstance(taken.get("args"), list):
-            taken["args"] = self._args(taken["args"])
-        if isinstance(taken.get("url"), str):
-            taken["url"] = self._named(_USER_INFO.sub(lambda _: self._put("url", "USER_INFO"), taken["url"]))
-        return taken
-
-    def _env(self, key: str, value: Any) -> Any:
-        if isinstance(value, str) and value and _SECRET_NAME.search(key) and not _VARIABLE.search(value):
-            return self._put(f"env.{key}", key, own_name=True)
-        return value
-
-    def _header(self, key: str, value: Any) -> Any:
-        if not isinstance(value, str) or _VARIABLE.search(value) or not _SECRET_NAME.search(key):
-            return value
-        scheme, blank, rest = value.partition(" ")
-        variable = self._put(f"headers.{key}", "TOKEN" if key.lower() == "authorization" else key)
-        return f"{scheme} {variable}" if blank and rest else variable
-
-    def _args(self, args: list[Any]) -> list[Any]:
-        taken: list[Any] = []
-        for place, value in enumerate(args):
-            before = args[place - 1] if place else ""
-            if not isinstance(value, str):
-                taken.append(value)
-            elif (
-                isinstance(before, str)
-                and before.startswith("-")
-                and "=" not in before
-                and _SECRET_NAME.search(before)
-                and not value.startswith("-")
-                and not _VARIABLE.search(value)
-            ):
-                taken.append(self._put(f"args[{place}]", before))
-            else:
-                taken.append(self._named(value))
-        return taken
-
-    def _named(self, text: str) -> str:
-        """With the values of ``name=value`` replaced where the name says that they are secret."""
-
-        def replace(match: re.Match[str]) -> str:
-            if not _SECRET_NAME.search(match["name"]) or _VARIABLE.search(match["value"]):
-                return match[0]
-            return f"{match['name']}={self._put(match['name'], match['name'])}"
-
-        return _NAMED_VALUE.sub(replace, text)
-
-    def _put(self, what: str, name: str, *, own_name: bool = False) -> str:
-        variable = _UNFIT.sub("_", name if own_name else f"{self._server}_{name.strip('-')}").replace("-", "_")
-        variable = variable if own_name else variable.upper()
-        self.hidden.append((what, variable))
-        return f"${{{variable}}}"
 
 
 def mcp_file(root: Path) -> Path | None:

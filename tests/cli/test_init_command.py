@@ -31,20 +31,35 @@ EVERYTHING = {
     ".github/workflows/pr-gate.yml",
     ".github/workflows/merge-gate.yml",
 }
-SECRETS = ["sk-live-1234567890", "ghp_abcdefghijk", "bearer-of-a-test", "query-of-a-test", "flag-of-a-test"]
+SECRETS = [
+    "sk-live-1234567890",
+    "ghp_abcdefghijk",
+    "bearer-of-a-test",
+    "query-of-a-test",
+    "flag-of-a-test",
+    "hunter2secret",
+    "hunter3secret",
+    "team-of-a-test",
+]
 MCP_JSON = {
     "mcpServers": {
         "my server": {
             "command": "node",
-            "args": ["dist/index.js", "--api-key=ghp_abcdefghijk", "--token", "flag-of-a-test", "--verbose"],
-            "env": {"API_TOKEN": "sk-live-1234567890", "NODE_ENV": "test", "OTHER_KEY": "${OTHER_KEY}"},
+            "args": ["dist/index.js", "--api-key=ghp_abcdefghijk", "--token", "flag-of-a-test", 'a "quoted" \\ name'],
+            "env": {
+                "API_TOKEN": "sk-live-1234567890",
+                "NODE_ENV": "test",
+                "OTHER_KEY": "${OTHER_KEY}",
+                "DATABASE_URL": "postgres://u:hunter3secret@h/d",
+            },
             "disabled": False,
         },
         "remote": {
             "type": "http",
             "url": "https://mcp.example.com/mcp?api_key=query-of-a-test&tools=all",
-            "headers": {"Authorization": "Bearer bearer-of-a-test", "X-Team": 'a "quoted" \\ name'},
+            "headers": {"Authorization": "Bearer bearer-of-a-test", "X-Team": "team-of-a-test"},
         },
+        "db": {"command": "npx", "args": ["-y", "server-postgres", "postgresql://admin:hunter2secret@db/prod"]},
     }
 }
 
@@ -147,22 +162,39 @@ def test_an_mcp_file_is_taken_over_without_its_secrets(repository: Lab) -> None:
                 "--api-key=${MY_SERVER_API_KEY}",
                 "--token",
                 "${MY_SERVER_TOKEN}",
-                "--verbose",
+                'a "quoted" \\ name',
             ],
-            "env": {"API_TOKEN": "${API_TOKEN}", "NODE_ENV": "test", "OTHER_KEY": "${OTHER_KEY}"},
+            "env": {
+                "API_TOKEN": "${API_TOKEN}",
+                "NODE_ENV": "test",
+                "OTHER_KEY": "${OTHER_KEY}",
+                "DATABASE_URL": "${DATABASE_URL}",
+            },
         },
         "remote": {
             "url": "https://mcp.example.com/mcp?api_key=${REMOTE_API_KEY}&tools=all",
-            "headers": {"Authorization": "Bearer ${REMOTE_TOKEN}", "X-Team": 'a "quoted" \\ name'},
+            "headers": {"Authorization": "Bearer ${REMOTE_TOKEN}", "X-Team": "${REMOTE_X_TEAM}"},
         },
+        "db": {"command": "npx", "args": ["-y", "server-postgres", "postgresql://${DB_USER_INFO}@db/prod"]},
     }
-    variables = ["API_TOKEN", "OTHER_KEY", "MY_SERVER_API_KEY", "MY_SERVER_TOKEN", "REMOTE_API_KEY", "REMOTE_TOKEN"]
+    variables = [
+        "API_TOKEN",
+        "OTHER_KEY",
+        "DATABASE_URL",
+        "MY_SERVER_API_KEY",
+        "MY_SERVER_TOKEN",
+        "REMOTE_API_KEY",
+        "REMOTE_TOKEN",
+        "REMOTE_X_TEAM",
+        "DB_USER_INFO",
+    ]
     example = (repository.root / ".env.example").read_text("utf-8").splitlines()
     assert all(f"{name}=" in example for name in variables)
     assert "note: twogate.toml: the server 'my server' is called my-server" in done.stdout
     assert "note: twogate.toml: my-server: disabled of .mcp.json is left out" in done.stdout
     target = load_target(repository.root, dict.fromkeys(variables, "value"))
-    assert target.describe() == "my-server, remote"
+    assert target.describe() == "my-server, remote, db"
+    assert "note: twogate.toml: db: args[2] is taken from ${DB_USER_INFO}" in done.stdout
 
 
 def test_a_broken_mcp_file_is_refused_before_anything_is_written(repository: Lab) -> None:
