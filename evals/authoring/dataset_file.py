@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 import os
+import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,9 @@ from evals.items import Problem
 _FILE_KEYS = ("dataset", "description", "metadata", "items")
 _ITEM_KEYS = ("id", "input", "expectedOutput", "metadata", "status")
 _NO_ID = "(item without an id)"
+_NO_DOUBLE = "is a number beyond 1.8e308, which is stored as null; write a smaller one, or a text"
+_DEPTH = 100  # far from where Python's own limit would end a command
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,11 @@ def read_dataset_file(path: Path, name: str | None = None) -> DatasetContent:
     Raises TwogateError when the file as a whole cannot be used; mistakes of single items are in `problems`.
     """
     raw = _load(path)
+    halves = half_characters(raw.get("items", raw) if isinstance(raw, dict) else raw)
+    if isinstance(raw, dict):
+        halves += half_characters({key: value for key, value in raw.items() if key != "items"})
+    if halves:
+        raise TwogateError(f"{path}: {line}" for line in dict.fromkeys(halves))
     mistakes: list[str] = []
     if isinstance(raw, list):
         raw = {"dataset": name, "items": raw}
@@ -61,6 +71,9 @@ def read_dataset_file(path: Path, name: str | None = None) -> DatasetContent:
     items = raw.get("items")
     if not isinstance(items, list):
         mistakes.append("items: is missing; must be a list of items")
+    mistakes += [
+        f"{place}: {_NO_DOUBLE}" for place, value in _scalars(raw.get("metadata"), "metadata") if _is_lost(value)
+    ]
     if mistakes:
         raise TwogateError(f"{path}: {mistake}" for mistake in mistakes)
     assert isinstance(items, list)
@@ -107,6 +120,63 @@ def unique_id(wanted: str, taken: Iterable[str]) -> str:
     return found
 
 
+def half_characters(value: Any, what: str = "items") -> list[str]:
+    """A line for each text or key of a JSON value that holds half of a surrogate pair, as a cut-off emoji leaves it.
+
+    And for what is nested too deeply to be looked through. UTF-8 has no bytes for it, so such a text can neither be written to a file nor sent.
+
+    what: the name of the list, where the value is a list of objects with ids: the lines then name the object.
+    """
+    found: list[str] = []
+    named = enumerate(value) if isinstance(value, list) else [(None, value)]
+    for position, one in named:
+        identifier = one.get("id") if isinstance(one, dict) and position is not None else None
+        label = "" if position is None else f"{what}[{position}]"
+        if isinstance(identifier, str) and identifier.strip() and not _SURROGATE.search(identifier):
+            label = identifier
+        try:
+            texts = list(_scalars(one))
+        except RecursionError:
+            found.append(": ".join(part for part in (label, f"is nested over {_DEPTH} levels deep") if part))
+            continue
+        for place, text in texts:
+            half = _SURROGATE.search(text) if isinstance(text, str) else None
+            if half is not None:
+                line = f"holds {ascii(half[0])[1:-1]}, half of a surrogate pair and no character; write the whole one"
+                found.append(": ".join(part for part in (label, _printable(place), line) if part))
+    return found
+
+
+def _scalars(value: Any, place: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """What stands in a JSON value, keys too, each with its place: ``metadata.tools[0]``. Raises RecursionError."""
+    if depth > _DEPTH:
+        raise RecursionError
+    if isinstance(value, dict):
+        for key, each in value.items():
+            inner = f"{place}.{key}" if place else key
+            yield inner, key
+            yield from _scalars(each, inner, depth + 1)
+    elif isinstance(value, list):
+        for position, each in enumerate(value):
+            yield from _scalars(each, f"{place}[{position}]", depth + 1)
+    else:
+        yield place, value
+
+
+def _is_lost(value: Any) -> bool:
+    """Whether it is a number that no double can hold: it would be null once it is stored."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return not math.isfinite(value)
+    except OverflowError:
+        return True
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def _load(path: Path) -> Any:
     repeated: list[str] = []
 
@@ -150,6 +220,12 @@ def _items(raw_items: Sequence[Any]) -> tuple[list[StoredItem], list[Problem]]:
             if key not in _ITEM_KEYS
         ]
         status = raw.get("status") or "ACTIVE"
+        problems += [
+            Problem(item=label, field=place, message=_NO_DOUBLE)
+            for key in _ITEM_KEYS
+            for place, value in _scalars(raw.get(key), key)
+            if _is_lost(value)
+        ]
         if status not in ("ACTIVE", "ARCHIVED"):
             problems.append(Problem(item=label, field="status", message=f"is {status!r}; use ACTIVE or ARCHIVED"))
         if not named:

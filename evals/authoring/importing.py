@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evals.authoring.checking import DRAFT
-from evals.authoring.dataset_file import DatasetContent, unique_id
+from evals.authoring.dataset_file import DatasetContent, half_characters, unique_id
 from evals.authoring.stored import StoredItem
 from evals.errors import TwogateError
 from evals.items import DEFAULT_DATASETS, Gate
@@ -163,7 +163,9 @@ def _read_test_cases(path: Path) -> tuple[list[_TestCase], list[str]]:
     if not isinstance(listed, list) or not listed:
         raise TwogateError(f'{path}: has no test cases; must be {{"testCases": [{{"id", "category", "query", …}}]}}')
     cases: list[_TestCase] = []
-    problems: list[str] = []
+    problems = [f"{path}: {line}" for line in half_characters(listed, "testCases")]
+    if problems:
+        raise TwogateError(problems)
     unknown: set[str] = set()
     for position, one in enumerate(listed):
         try:

@@ -126,6 +126,7 @@ def test_every_mistake_at_once(tmp_path: Path) -> None:
         ('{"dataset": "d", "items": [NaN]}', "NaN is not JSON"),
         ('{"dataset": "d", "dataset": "e", "items": []}', "the key 'dataset' stands twice"),
         ("[" * 100_000, "nested too deeply"),
+        ('[{"id": "pr/a/b", "metadata": ' + "[" * 600 + "]" * 600 + "}]", "pr/a/b: is nested over 100 levels deep"),
         ('"text"', 'must be an object with "dataset" and "items"'),
         ("[]", "is a plain list of items; say by --dataset"),
         ('{"items": []}', "dataset: is missing or empty"),
@@ -134,6 +135,42 @@ def test_every_mistake_at_once(tmp_path: Path) -> None:
 def test_files_that_cannot_be_used(tmp_path: Path, text: str, said: str) -> None:
     (line,) = refused(write(tmp_path, text))
     assert said in line
+
+
+def test_half_of_a_character_is_refused_where_it_stands(tmp_path: Path) -> None:
+    """UTF-8 cannot write it, so the file could be read and never be written."""
+    half = "holds \\ud83d, half of a surrogate pair and no character; write the whole one"
+    items = [
+        {"id": "pr/a/b", "input": {"query": "q \ud83d"}, "metadata": {"expectedArgs": {"\ud83d": ["x", "\ud83d"]}}},
+        {"id": "pr/\ud83d", "input": {"query": "\ud83d\ude00 whole"}},
+    ]
+    expected = [
+        f"pr/a/b: input.query: {half}",
+        f"pr/a/b: metadata.expectedArgs.\\ud83d: {half}",
+        f"pr/a/b: metadata.expectedArgs.\\ud83d[1]: {half}",
+        f"items[1]: id: {half}",
+    ]
+    assert refused(write(tmp_path, items), "d") == expected
+    path = write(tmp_path, {"dataset": "d\ud83d", "items": items, "what\ud83d": 1})
+    assert refused(path) == [*expected, f"dataset: {half}", f"what\\ud83d: {half}"]
+    assert refused(write(tmp_path, '{"dataset": "d", "items": "\\ud83d"}'))[0] == half
+
+
+def test_numbers_that_would_be_stored_as_null_are_problems(tmp_path: Path) -> None:
+    items = (
+        '[{"id": "pr/a/b", "input": {"query": "q"}, "metadata": {"category": "a", "kind": "tool-call", '
+        '"expectedTools": ["a"], "expectedArgs": {"a": 1e400, "b": [-1e999], "c": 1e308, "d": true, "e": 1HUGE}}}]'
+    ).replace("HUGE", "0" * 400)
+    content = read_dataset_file(write(tmp_path, items), "d-pr")
+    lost = "is a number beyond 1.8e308, which is stored as null; write a smaller one, or a text"
+    assert [str(problem) for problem in check_content(content).problems] == [
+        f"pr/a/b: metadata.expectedArgs.a: {lost}",
+        f"pr/a/b: metadata.expectedArgs.b[0]: {lost}",
+        f"pr/a/b: metadata.expectedArgs.e: {lost}",
+    ]
+    assert refused(write(tmp_path, '{"dataset": "d", "metadata": {"x": 1e400}, "items": []}')) == [
+        f"metadata.x: {lost}"
+    ]
 
 
 def test_a_missing_file_a_folder_and_bytes(tmp_path: Path) -> None:

@@ -99,6 +99,16 @@ def test_every_mistake_of_a_test_case_list_at_once(tmp_path: Path) -> None:
         drafts_from_test_cases(path)
 
 
+def test_half_of_a_character_in_a_test_case_is_refused(tmp_path: Path) -> None:
+    path = cases(tmp_path, [{**CASES[0], "query": "What \ud83d"}, {**CASES[1]}])
+    with pytest.raises(TwogateError) as caught:
+        drafts_from_test_cases(path)
+    assert caught.value.lines == [
+        f"{path}: fetch-actor-details-1: query: holds \\ud83d, half of a surrogate pair and no character; "
+        "write the whole one"
+    ]
+
+
 def test_questions(tmp_path: Path) -> None:
     path = tmp_path / "qa.xml"
     path.write_text(

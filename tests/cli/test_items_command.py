@@ -173,6 +173,28 @@ def test_problems_of_all_files_at_once(items: Items) -> None:
     assert items("validate", "--dataset", "things-pr").code == 1
 
 
+def test_every_command_refuses_half_of_a_character_in_one_line(items: Items) -> None:
+    file = write("half.json", [tool_call_item("x", "q \ud800", ["read_file"])])
+    before = Path(file).read_bytes()
+    for command in (
+        ["format"],
+        ["format", "--check"],
+        ["validate"],
+        ["lint", "--no-target"],
+        ["coverage"],
+        ["push"],
+        ["diff", file],
+        ["export", "--keep-archived", "--previous"],
+    ):
+        said = items(*command, file)
+        assert said.code == 1, command
+        assert said.errors[-1] == (
+            "half.json: pr/read_file/x: input.query: holds \\ud800, half of a surrogate pair and no character; "
+            "write the whole one"
+        ), command
+    assert Path(file).read_bytes() == before
+
+
 def test_only_a_push_brings_a_projects_files_into_its_store(items: Items) -> None:
     """Else a dry run would write, a refused change would be made, and a draft would be an item."""
     shutil.copytree(REPOSITORY / "fixtures" / "datasets", "fixtures/datasets")
