@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evals.authoring.lint import dataset, expectations, naming, reference, wording
+from evals.authoring.lint import creating, dataset, expectations, naming, reference, wording
 from evals.authoring.lint.rules import Rule, each_item
 
 INVALID = "TW001"
@@ -65,7 +65,7 @@ RULES: tuple[Rule, ...] = (
         "created-without-prefix",
         "error",
         "what has no prefix is never cleaned up, so the next run meets what this one left",
-        each_item(wording.created_without_prefix),
+        each_item(creating.created_without_prefix),
     ),
     Rule(
         "TW109",

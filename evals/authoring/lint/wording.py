@@ -11,7 +11,6 @@ from evals.authoring.text import words
 from evals.items import Item
 
 _QUERY = "input.query"
-EVAL_PREFIX = "eval-"
 
 # RFC 2606 and 6761: reserved for documentation or never to be resolved. The three hosts themselves do answer.
 _RESERVED_ENDINGS = (".example", ".test", ".invalid", ".localhost")
@@ -50,14 +49,6 @@ _PROVOKING_SLUG = frozenset(
 # A search that finds nothing answers with an empty list; only a lookup of one thing fails.
 _ANSWERS_EMPTY = frozenset("list search find query filter".split())
 
-_CREATES = re.compile(
-    r"\b(?:creates?|adds?|saves?|makes?|sets? up|registers?|uploads?|starts? a new)\b[^.!?\n]*", re.IGNORECASE
-)
-_NAMED = re.compile(
-    r"\b(?:named|called|titled|name it|call it|under the name(?: of)?|by the name(?: of)?)\s+[\"'`“‘]?([\w][\w.-]*)",
-    re.IGNORECASE,
-)
-
 
 def placeholder_host(item: Item, context: Context) -> Iterator[Hit]:
     """TW106."""
@@ -85,22 +76,6 @@ def verbatim_repetition(item: Item, context: Context) -> Iterator[Hit]:
                 field,
                 f'demands a long text word for word ("{_short(found.group())}")',
                 "ask for something that shows the text was read: its third heading, how often a word stands in it",
-            )
-            return
-
-
-def created_without_prefix(item: Item, context: Context) -> Iterator[Hit]:
-    """TW108. Only where tools run; a tool-call item creates nothing."""
-    if item.kind != "agent":
-        return
-    for sentence in _CREATES.findall(item.query):
-        names = [name.rstrip(".-") for name in _NAMED.findall(sentence)]
-        if names and not any(name.casefold().startswith(EVAL_PREFIX) for name in names):
-            yield Hit(
-                item.id,
-                _QUERY,
-                f'creates "{names[-1]}" without the prefix {EVAL_PREFIX}',
-                f"name it {EVAL_PREFIX}{names[-1]}, so that cleaning up finds it and touches nothing else",
             )
             return
 
