@@ -77,7 +77,9 @@ class MessagesAgent:
             async with asyncio.timeout(self.time_limit), connected(self.launches) as tools, self._client() as client:
                 await talk.hold(client, tools)
         except TimeoutError:
-            # A block that had ended well may still be closing its servers: that is no failure of the trial.
+            # A conversation that is over may still be looking whether its servers live, or closing them: that is no
+            # failure of the trial.
+            talk.stop = talk.stop or talk.reached
             if talk.stop is None:
                 talk.failure = talk.failure or f"did not finish within {self.time_limit:g} s (--trial-timeout)"
         except AgentError as error:
@@ -112,13 +114,19 @@ class _Talk:
         self._usage: Usage | None = None
         self._cost: float | None = None
         self._model: str | None = None
+        self.reached: str | None = None
+        """How the model ended, before its servers were looked at once more."""
         self.stop: str | None = None
         self.failure: str | None = None
 
     async def hold(self, client: AsyncAnthropic, tools: ServerTools) -> None:
         """Turn after turn. A failure is noted, not raised: the connections then close as usual."""
         try:
-            self.stop = await self._turns(client, tools)
+            self.reached = await self._turns(client, tools)
+            # A call that was answered just before its server died raised nothing: what followed measures no server.
+            # Over HTTP this breaks the block of the connection itself, so the conversation has not ended well yet.
+            await tools.check_used()
+            self.stop = self.reached
         except AgentError as error:
             self.failure = error.cause
 

@@ -57,6 +57,7 @@ class ServerTools:
                 number += 1
                 unique = f"{name[: _NAME_LENGTH - 4]}_{number}"
             self._tools[unique] = tool
+        self._used: dict[Launch, Any] = {}
 
     def definitions(self) -> list[dict[str, Any]]:
         """For the `tools` of a request."""
@@ -85,6 +86,7 @@ class ServerTools:
         tool = self._tools.get(name)
         if tool is None:
             return _error(f"There is no tool {name!r}. The tools are: {', '.join(self._tools)}.")
+        self._used[tool.launch] = tool.client
         limit = tool.launch.tool_timeout or tool_timeout
         try:
             async with asyncio.timeout(limit + 5):
@@ -101,6 +103,21 @@ class ServerTools:
                 ) from error
             return _error(one_line(error) if isinstance(error, MCPError) else f"{type(error).__name__}: {error}")
         return as_result(result)
+
+    async def check_used(self) -> None:
+        """Raise AgentError when a server that was called is gone. Takes 10 s at most.
+
+        A server that only does not answer in that time lives: it may still be busy with a call that took too long.
+        """
+        used = list(self._used.items())
+        answers = await asyncio.gather(*(_probe(client) for _, client in used))
+        gone = [
+            f"the server {launch.server!r} was gone when the conversation ended: {answer}"
+            for (launch, _), answer in zip(used, answers, strict=True)
+            if answer is not None
+        ]
+        if gone:
+            raise AgentError("; ".join(gone))
 
 
 @asynccontextmanager
@@ -139,6 +156,29 @@ async def _all_pages(client: Any) -> list[Any]:
             return listed
         cursor = page.next_cursor
     raise RuntimeError(f"the list of tools does not end within {_MAX_PAGES} pages")
+
+
+async def _probe(client: Any) -> str | None:
+    """Why a server can no longer be had; None when it lives, even if it refuses the request or takes too long."""
+    from mcp.shared.exceptions import MCPError
+    from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST
+
+    try:
+        async with asyncio.timeout(_PROBE):
+            await client.list_tools(cache_mode="bypass")
+    except TimeoutError:
+        return None
+    except MCPError as error:
+        # The SDK's own words for an HTTP answer that is none of the protocol's: from a gateway before a dead server,
+        # or from one that was started anew and does not know the session.
+        lost = error.code == CONNECTION_CLOSED or (error.code, error.message) in (
+            (INVALID_REQUEST, "Session terminated"),
+            (INTERNAL_ERROR, "Server returned an error response"),
+        )
+        return one_line(error) if lost else None
+    except Exception as error:
+        return one_line(error)
+    return None
 
 
 async def _alive(client: Any) -> bool:

@@ -1,6 +1,7 @@
 """An MCP server with the results and the manners that are seen in the wild. Run with ``stdio``, ``sse`` or ``http``.
 
-Its tools come on pages of three. `die` ends the process in the middle of a call.
+Its tools come on pages of three. `die` ends the process in the middle of a call, `last_error` just after one was
+answered.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import asyncio
 import base64
 import os
 import sys
+import time
 from typing import Any
 
 import uvicorn
@@ -52,7 +54,7 @@ def _results() -> dict[str, types.CallToolResult]:
 
 
 RESULTS = _results()
-NAMES = [*RESULTS, "protocol_error", "sleep", "die", "who", "echo"]
+NAMES = [*RESULTS, "protocol_error", "sleep", "die", "who", "echo", "last_error", "block"]
 
 
 async def list_tools(_: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -75,6 +77,13 @@ async def call_tool(_: Any, params: types.CallToolRequestParams) -> types.CallTo
     if params.name == "die":
         print("out of memory, giving up", file=sys.stderr, flush=True)
         os._exit(3)
+    if params.name == "last_error":
+        # It answers first: the client sees an error result of a live server, and nothing of the end.
+        asyncio.get_running_loop().call_later(0.3, os._exit, 3)
+        return RESULTS["failing"]
+    if params.name == "block":
+        time.sleep(float(arguments.get("seconds", 0)))  # noqa: ASYNC251  the whole server waits
+        return RESULTS["text"]
     if params.name == "who":
         return types.CallToolResult(content=[types.TextContent(type="text", text=str(os.getpid()))])
     if params.name == "echo":

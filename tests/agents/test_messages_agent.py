@@ -95,7 +95,7 @@ async def test_all_pages_of_tools_are_offered_under_names_the_api_takes(odd: Lau
         conversation = await agent(model, odd).answer("Which?")
         body = model.requests[0].body
     names = [tool["name"] for tool in body["tools"]]
-    assert len(names) == 17
+    assert len(names) == 19
     assert "dotted_name_x" in names
     assert body["system"] == "Answer."
     assert body["messages"] == [{"role": "user", "content": "Which?"}]
@@ -216,6 +216,29 @@ async def test_a_server_that_dies_in_the_middle_is_an_error_with_what_there_was(
     assert error.conversation.calls[0].result == "plain"
     assert error.conversation.calls[2].result is None
     assert requests == 2, "the model is not asked about a server that is gone"
+
+
+@pytest.mark.parametrize("transport", ["stdio", "sse", "http"])
+@pytest.mark.parametrize("last", [DONE, {"text": "x", "stop_reason": "refusal"}], ids=["answer", "refusal"])
+async def test_a_server_that_dies_after_its_last_answer_is_an_error(transport: str, last: dict[str, Any]) -> None:
+    with served(transport) as launch, scripted(calls("last_error"), last, latency_ms=900) as model:
+        error = await failure(agent(model, launch))
+    over_http = "the connection to the server 'odd' broke: "
+    assert error.cause.startswith(
+        over_http if transport == "http" else "the server 'odd' was gone when the conversation ended: "
+    )
+    assert error.conversation is not None
+    (call,) = error.conversation.calls
+    assert (call.result, call.is_error) == ("plain\n[image/png, 96 base64 characters]", True)
+    assert error.conversation.stop is None
+
+
+async def test_a_server_that_is_only_busy_at_the_end_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evals.agents.server_tools._PROBE", 0.3)
+    with scripted(calls(("block", {"seconds": 3})), DONE) as model:
+        conversation = await agent(model, stdio(), tool_timeout=0.5).answer("Which?")
+    assert conversation.stop == "end_turn"
+    assert conversation.calls[0].result == "block did not answer within 0.5 s."
 
 
 async def test_a_server_that_does_not_start_is_an_error_with_its_last_words() -> None:
