@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, InvalidOperation
 from itertools import combinations
 from typing import Literal
 
@@ -107,7 +107,8 @@ def _plain_number(text: str) -> str:
         value = Decimal(number)
     except InvalidOperation:
         return text
-    plain = format(value.normalize(), "f")
+    # The default context rounds to 28 digits: two long numbers that differ would become one.
+    plain = format(value.normalize(Context(prec=len(number), Emin=MIN_EMIN, Emax=MAX_EMAX)), "f")
     return "0" if plain == "-0" else plain
 
 

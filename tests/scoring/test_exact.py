@@ -69,6 +69,8 @@ def test_a_difference_in_spelling_is_wrong_but_marked(expected: str, actual: str
         ("...", "???"),
         ("1.234", "1234"),
         ("12", "1 2"),
+        ("1" * 30 + "2", "1" * 30 + "3"),
+        ("0." + "1" * 40, "0." + "1" * 39 + "2"),
     ],
 )
 def test_another_answer_is_no_near_miss(expected: str, actual: str) -> None:
@@ -108,3 +110,9 @@ def test_near_misses_are_symmetric(left: str, right: str) -> None:
 @given(st.integers(min_value=1000, max_value=10**12))
 def test_thousands_separators_are_a_number_format(number: int) -> None:
     assert score_exact(str(number), f"{number:,}").near_miss == ("number format",)
+
+
+@given(st.integers(min_value=0, max_value=10**80), st.integers(min_value=0, max_value=10**80))
+def test_a_number_format_never_explains_another_number(left: int, right: int) -> None:
+    assert differences(str(left), f"{right:,}.0") == (("number format",) if left == right else ())
+    assert differences(str(left), f"{left:,}.0") == ("number format",)
