@@ -123,7 +123,8 @@ def unique_id(wanted: str, taken: Iterable[str]) -> str:
 def half_characters(value: Any, what: str = "items") -> list[str]:
     """A line for each text or key of a JSON value that holds half of a surrogate pair, as a cut-off emoji leaves it.
 
-    And for what is nested too deeply to be looked through. UTF-8 has no bytes for it, so such a text can neither be written to a file nor sent.
+    And for what is nested too deeply to be looked through. UTF-8 has no bytes for such a half: it can be neither
+    written nor sent.
 
     what: the name of the list, where the value is a list of objects with ids: the lines then name the object.
     """
