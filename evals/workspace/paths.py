@@ -64,8 +64,13 @@ def is_hidden(name: str) -> bool:
     return name.casefold() in HIDDEN_NAMES
 
 
+def names_directory(path: str) -> bool:
+    """Whether a path says by its end that it is a directory's: after a slash nothing, or a dot."""
+    return path.rpartition("/")[2] in ("", ".")
+
+
 def split_path(path: str) -> tuple[str, ...]:
-    """The components of a relative POSIX path; ``.`` alone gives none.
+    """The components of a relative POSIX path; ``.`` alone gives none. See also `names_directory`.
 
     Raises `WorkspaceError` for what may never be asked: an empty or absolute path, ``..``, NUL bytes, text that
     no file name can be encoded from, over-long names, `.git`, and components that end in a dot or begin or end in

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Final
 
 from evals.workspace.globs import Glob
-from evals.workspace.paths import Reason, WorkspaceError, is_hidden, split_path
+from evals.workspace.paths import Reason, WorkspaceError, is_hidden, names_directory, split_path
 from evals.workspace.refusals import EntryKind, decode_text, entry_kind, refusal, require_regular
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -134,7 +134,7 @@ class SafeWorkspace:
     def open_file(self, path: str) -> Iterator[int]:
         """A read-only descriptor of a regular file, for the length of the block."""
         parts = split_path(path)
-        if not parts or path.endswith("/"):
+        if names_directory(path):
             raise WorkspaceError("is_directory", path, "it names a directory; name a file in it")
         descriptor = self._resolve(path, deque(parts), directory=False)
         try:

@@ -131,8 +131,8 @@ def _in_file(path: str, content: str, pattern: re.Pattern[str], context: int) ->
 
 
 def split_lines(content: str) -> list[str]:
-    """The lines of a text as editors count them: split at line feeds, a carriage return before one dropped."""
-    lines = [line.removesuffix("\r") for line in content.split("\n")]
+    """The lines of a text as editors count them: each ends at LF, CR LF or CR."""
+    lines = content.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if lines[-1] == "":
         lines.pop()
     return lines

@@ -10,13 +10,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from evals.errors import TwogateError
-from evals.workspace.paths import WorkspaceError, split_path
+from evals.workspace.paths import WorkspaceError, names_directory, split_path
 
 MAX_REPEATS: Final = 100
 MAX_TIMEOUT_SECONDS: Final = 24 * 3600.0
 DEFAULT_TIMEOUT_SECONDS: Final = 60.0
 DEFAULT_REPEATS: Final = 2
 
+_LINE_END: Final = re.compile(r"\r\n?|\n")
+_ESCAPED_CARRIAGE_RETURN: Final = re.compile(
+    r"(?<!\\)(?:\\\\)*\\(?:r|x0[dD]|u000[dD]|U0000000[dD]|0?15|N\{carriage return\})", re.IGNORECASE
+)
 _TASK_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _KEYS: Final = (
     "task_id",
@@ -31,19 +35,33 @@ _KEYS: Final = (
 
 @dataclass(frozen=True)
 class Pattern:
-    """Literal text, or with `regex` a regular expression in which ``^`` and ``$`` match at every line."""
+    """Literal text, or with `regex` a regular expression in which ``^`` and ``$`` match at every line.
+
+    Every line end of a file is a line feed to it, or a file written with CR LF or CR would hide its lines from ``$``
+    and from literal line feeds. A pattern that names the carriage return is looked for in the file as it is, too.
+    """
 
     text: str
     regex: bool = False
 
     def first_line(self, content: str) -> int | None:
         """The line, from 1, where the first match starts; None when there is none."""
-        if self.regex:
-            found = re.compile(self.text, re.MULTILINE).search(content)
-            position = found.start() if found else -1
-        else:
-            position = content.find(self.text)
-        return None if position < 0 else content.count("\n", 0, position) + 1
+        readings = [_LINE_END.sub("\n", content)]
+        if self._names_carriage_return:
+            readings.insert(0, content)
+        for reading in readings:
+            if self.regex:
+                found = re.compile(self.text, re.MULTILINE).search(reading)
+                position = found.start() if found else -1
+            else:
+                position = reading.find(self.text)
+            if position >= 0:
+                return 1 + sum(end.end() <= position for end in _LINE_END.finditer(reading))
+        return None
+
+    @property
+    def _names_carriage_return(self) -> bool:
+        return "\r" in self.text or (self.regex and _ESCAPED_CARRIAGE_RETURN.search(self.text) is not None)
 
     def as_json(self) -> str | dict[str, str]:
         """As a task file writes it."""
@@ -150,11 +168,11 @@ class _Reader:
             self._bad(field, f"must be a path as a string, not {_name(value)}")
             return False
         try:
-            parts = split_path(value)
+            split_path(value)
         except WorkspaceError as error:
             self._bad(field, error.lines[0])
             return False
-        if not parts or value.endswith("/"):
+        if names_directory(value):
             self._bad(field, f"{value!r} names a directory; name a file")
             return False
         return True

@@ -53,6 +53,9 @@ def refused(workspace: SafeWorkspace, path: str) -> str:
         ("src", "is_directory"),
         ("src/", "is_directory"),
         ("readme.txt/", "is_directory"),
+        ("readme.txt/.", "is_directory"),
+        ("readme.txt/./", "is_directory"),
+        ("src/app.py/.//.", "is_directory"),
         ("/etc/passwd", "absolute"),
         ("//etc/passwd", "absolute"),
         ("..", "parent"),
@@ -109,6 +112,15 @@ def test_links_out_of_the_root_are_refused_at_any_depth(root: Path, outside: Pat
         with pytest.raises(WorkspaceError, match="outside the root"):
             workspace.list_files("folder")
         assert workspace.list_files().files == ("readme.txt", "src/app.py", "src/deep/leaf.py")
+
+
+def test_a_link_whose_target_says_directory_does_not_lead_to_a_file(root: Path) -> None:
+    (root / "dot").symlink_to("src/app.py/.")
+    (root / "slash").symlink_to("src/app.py/")
+    with SafeWorkspace(root) as workspace:
+        for path in ("dot", "slash"):
+            assert not (root / path).exists()
+            assert refused(workspace, path) == "not_directory"
 
 
 def test_links_that_stay_inside_work(root: Path) -> None:

@@ -59,6 +59,8 @@ def test_what_may_be_left_out_has_defaults() -> None:
         ({"required_files": ["/etc/passwd"]}, "required_files[0]"),
         ({"required_files": ["a", "a"]}, "required_files[1]"),
         ({"required_files": ["src/"]}, "required_files[0]"),
+        ({"required_files": ["a.py/."]}, "required_files[0]"),
+        ({"forbidden_patterns": {"a.py/./": ["x"]}}, "forbidden_patterns['a.py/./']"),
         ({"required_files": None}, "required_files"),
         ({"required_patterns": ["x"]}, "required_patterns"),
         ({"required_patterns": {"a": "x"}}, "required_patterns['a']"),
@@ -157,3 +159,29 @@ def test_a_good_file_is_loaded(tmp_path: Path) -> None:
     file = tmp_path / "task.json"
     file.write_text(json.dumps(GOOD))
     assert load_task(file) == parse_task(GOOD)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_pattern_sees_the_same_lines_whatever_ends_them(end: str) -> None:
+    content = end.join(["import re", "import os", "x = 1", ""])
+    for pattern in (
+        Pattern("^import os$", regex=True),
+        Pattern(r"os\nx = 1$", regex=True),
+        Pattern(r"(?<=re\n)import os(?!\s*import)", regex=True),
+        Pattern("import os\nx = 1\n"),
+        Pattern(r"^import os\r?$", regex=True),
+    ):
+        assert pattern.first_line(content) == 2, pattern
+    assert Pattern("import os\nimport re").first_line(content) is None
+    # An escaped backslash before an r is no carriage return.
+    assert Pattern(r"^C:\\root$", regex=True).first_line(f"x{end}C:\\root{end}") == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["\r", r"\r", r"\x0d", r"\x0D", r"\u000d", r"\015", r"[\r]", r"\N{CARRIAGE RETURN}", "os\r\n", r"os\r\n"]
+)
+def test_a_pattern_that_names_the_carriage_return_finds_it(text: str) -> None:
+    pattern = Pattern(text, regex="\\" in text)
+    assert pattern.first_line("import os\n") is None
+    assert pattern.first_line("import re\nimport os\r\n") == 2
+    assert pattern.first_line("import re\r\nimport os\r\n") == (2 if "os" in text else 1)

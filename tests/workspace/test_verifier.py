@@ -185,6 +185,19 @@ def test_every_pattern_is_reported_with_where_it_is(root: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_line_ends_hide_nothing_from_a_pattern(root: Path, end: str) -> None:
+    (root / "a.py").write_bytes(end.encode().join([b"import re", b"import os", b""]))
+    patterns = {"a.py": [{"regex": "^import os$"}, "import re\nimport os\n"]}
+    report = verified(root, forbidden_patterns=patterns, required_patterns=patterns)
+    found = {(each.kind, each.passed, each.detail) for each in report.checks[:4]}
+    assert found == {
+        (kind, kind == "required_pattern", f"found in line {line}")
+        for kind in ("required_pattern", "forbidden_pattern")
+        for line in (1, 2)
+    }
+
+
 def test_a_required_file_that_links_outside_is_not_there(root: Path) -> None:
     (root / "out.py").symlink_to("/etc/passwd")
     report = verified(root, required_files=["out.py"], required_patterns={"out.py": ["root"]})

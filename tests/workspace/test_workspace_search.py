@@ -85,6 +85,23 @@ def test_a_hostile_expression_is_killed_at_the_limit(root: Path) -> None:
     assert set(psutil.Process().children(recursive=True)) <= before
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_are_the_same_whatever_ends_them(root: Path, end: str) -> None:
+    (root / "ends.txt").write_bytes(end.encode().join([b"first", b"needle", b"last", b""]))
+    with SafeWorkspace(root) as workspace:
+        for query in (Query("needle", context_lines=5), Query("^needle$", regex=True, context_lines=5)):
+            (match,) = search(workspace, query).matches
+            assert (match.line, match.before, match.text, match.after) == (2, ("first",), "needle", ("last",))
+
+
+def test_a_path_that_says_directory_is_not_searched_as_a_file(root: Path) -> None:
+    with SafeWorkspace(root) as workspace:
+        for path in ("b.txt/.", "b.txt/"):
+            with pytest.raises(WorkspaceError) as caught:
+                search(workspace, Query("round", path=path))
+            assert caught.value.reason == "not_directory"
+
+
 def test_a_long_line_is_cut_around_the_match(root: Path) -> None:
     (root / "long.txt").write_text("x" * 5000 + "needle" + "y" * 5000)
     with SafeWorkspace(root) as workspace:
