@@ -28,13 +28,14 @@ class Redactor:
         """A copy with every text in it redacted, keys of mappings too."""
         if not self._secrets:
             return model
-        return type(model).model_validate(self._value(model.model_dump()))
+        return type(model).model_validate(self.value(model.model_dump()))
 
-    def _value(self, value: object) -> object:
+    def value(self, value: object) -> object:
+        """The same of JSON-like data."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
-            return {self._value(key): self._value(one) for key, one in value.items()}
+            return {self.value(key): self.value(one) for key, one in value.items()}
         if isinstance(value, list | tuple):
-            return type(value)(self._value(one) for one in value)
+            return type(value)(self.value(one) for one in value)
         return value

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from evals.errors import TwogateError
+from evals.redact import Redactor
 
 CONFIG_FILE = "twogate.toml"
 MCP_FILE = ".mcp.json"
@@ -29,7 +30,12 @@ DEFAULT_FAIL_MESSAGE = (
     "If this is unexpected, report the problem to the service's support with the name of the tool and the time."
 )
 _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
-_SECRET_NAME = re.compile(r"key|token|secret|passw|auth|credential|cookie", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"key|token|secret|passw|auth|credential|cookie|signature|dsn|(?:^|[_-])(?:pat|pwd|sk)(?:[_-]|$)", re.IGNORECASE
+)
+_PASSWORD = re.compile(r"://[^/\s@:]*:(?P<password>[^/\s@]+)@")
+# --token=abc, ?api_key=abc, Authorization: Bearer abc
+_NAMED_VALUE = re.compile(r"(?P<name>[\w-]+)(?:=|:\s+)(?:(?:Bearer|Basic|Token)\s+)?(?P<value>[^&\s]+)")
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 Transport = Literal["stdio", "http", "sse"]
@@ -137,7 +143,7 @@ class Server:
                 server=self.name,
                 transport="sse" if config.transport == "sse" else "http",
                 url=url,
-                label=config.url,
+                label=self._shown(config.url),
                 headers=tuple((key, fill(value)) for key, value in config.headers.items()),
                 connect_timeout=config.connect_timeout,
                 tool_timeout=config.tool_timeout,
@@ -154,7 +160,7 @@ class Server:
             command="/bin/sh",
             args=("-c", 'cd "$1" && shift && exec "$@"', "sh", folder, fill(config.command), *arguments),
             env=tuple((key, fill(value)) for key, value in config.env.items()),
-            label=" ".join((config.command, *config.args)),
+            label=self._shown(" ".join((config.command, *config.args))),
             connect_timeout=config.connect_timeout,
             tool_timeout=config.tool_timeout,
         )
@@ -171,14 +177,18 @@ class Server:
             )
         )
 
+    def _shown(self, text: str) -> str:
+        return Redactor(self.secret_values()).text(text)
+
     def _fill(self, text: str) -> str:
         return _VARIABLE.sub(lambda match: self.variables.get(match["name"], match["default"] or ""), text)
 
     def secret_values(self) -> list[str]:
         """What must be kept out of everything written down.
 
-        That is what its environment and headers get from variables, and what stands there under a name that speaks of
-        a secret, written out or by a default; of `Bearer abc`, `abc` too.
+        That is what its environment and headers get from variables, and what stands there, in an argument or in the
+        address under a name that speaks of a secret, written out or by a variable; of `Bearer abc`, `abc` too, and of
+        an address with a password in it the password.
         """
         entries = [*self.config.env.items(), *self.config.headers.items()]
         names = {match["name"] for _, text in entries for match in _VARIABLE.finditer(text)} - {PYTHON_VARIABLE}
@@ -187,6 +197,17 @@ class Server:
             if _SECRET_NAME.search(name):
                 filled = self._fill(text)
                 values += [filled, *filled.split()[1:]]
+        plain = [*self.config.args, self.config.url or "", self.config.command or ""]
+        used = {match["name"] for text in plain for match in _VARIABLE.finditer(text)}
+        values += [self.variables[name] for name in used if _SECRET_NAME.search(name) and name in self.variables]
+        for before, text in zip(["", *plain], plain, strict=False):
+            filled = self._fill(text)
+            named = [match["value"] for match in _NAMED_VALUE.finditer(filled) if _SECRET_NAME.search(match["name"])]
+            # --token abc
+            follows = before.startswith("-") and "=" not in before and _SECRET_NAME.search(before)
+            values += [*named, *([filled] if follows and not filled.startswith("-") else [])]
+        filled_texts = map(self._fill, [*plain, *(text for _, text in entries)])
+        values += [match["password"] for text in filled_texts for match in _PASSWORD.finditer(text)]
         return [value for value in dict.fromkeys(values) if value]
 
 

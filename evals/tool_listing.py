@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from evals.errors import TwogateError
 from evals.items import Item
+from evals.redact import Redactor
 from evals.target import Launch, Target
 
 # What Claude Code writes as "_" in a tool's name; the Messages API takes no other characters.
@@ -109,9 +110,16 @@ async def list_tools(launch: Launch) -> tuple[Tool, ...]:
 
 
 def with_last_words(launch: Launch, cause: str, stderr: IO[str]) -> str:
-    """What went wrong with a server, in one line, with the end of what it wrote to its standard error."""
+    """What went wrong with a server, in one line, with the end of what it wrote to its standard error.
+
+    What it was given by its environment and headers is left out of its words: it may be a secret.
+    """
     stderr.seek(0)
-    words = " ".join(stderr.read().split())[-_STDERR_SHOWN:]
+    given = [value for _, value in (*launch.env, *launch.headers)]
+    parts = [part for value in given for part in (value, *value.split()[1:])]
+    # A path is none, and is what a traceback tells.
+    redactor = Redactor(one for one in parts if not os.path.exists(one))  # noqa: PTH110  pathlib's raises on a long text
+    words = redactor.text(" ".join(stderr.read().split()))[-_STDERR_SHOWN:]
     said = f"; it said: {words}" if words else ""
     return f"server {launch.server!r} ({launch.label}) {cause}{said}"
 

@@ -3,11 +3,15 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from lab import REPOSITORY_TARGET, agent_item
 
 from evals.errors import TwogateError
+from evals.items import Item
 from evals.target import Target, load_target
+from evals.tool_listing import list_tools, preflight
 
 
 def load(folder: Path, text: str, name: str = "twogate.toml", **variables: str) -> Target:
@@ -63,6 +67,86 @@ headers = { Authorization = "Bearer tok-written-out", "X-Api-Key" = "${KEY:-tok-
 """,
     )
     assert target.secret_values() == ["Bearer tok-written-out", "tok-written-out", "tok-default"]
+
+
+def test_secrets_in_arguments_and_addresses_are_known_and_not_shown(tmp_path: Path) -> None:
+    target = load(
+        tmp_path,
+        """
+[servers.one]
+command = "npx"
+args = ["--api-key=key-literal", "--token", "tok-literal", "--mode", "${MODE}", "--secret=${S_VALUE}", "${GH_PAT}",
+    "--header", "X-Auth: Bearer hdr-literal"]
+env = { DATABASE_URL = "postgres://bob:pw-in-a-url@db/x", GITHUB_PAT = "pat-literal" }
+
+[servers.two]
+url = "https://example.com/mcp?api_key=query-literal&page=second"
+""",
+        MODE="fast-mode",
+        S_VALUE="sec-filled",
+        GH_PAT="pat-filled",
+    )
+    assert set(target.secret_values()) == {
+        "key-literal",
+        "hdr-literal",
+        "tok-literal",
+        "sec-filled",
+        "pat-filled",
+        "pw-in-a-url",
+        "pat-literal",
+        "query-literal",
+    }
+    one, two = target.launches()
+    assert one.label == (
+        "npx --api-key=[secret] --token [secret] --mode ${MODE} --secret=${S_VALUE} ${GH_PAT} "
+        "--header X-Auth: Bearer [secret]"
+    )
+    assert two.label == "https://example.com/mcp?api_key=[secret]&page=second"
+
+
+async def test_what_a_server_says_before_it_ends_is_told_without_what_it_was_given(tmp_path: Path) -> None:
+    script = "import os, sys; sys.exit('no login with ' + os.environ['DB'] + ' from ' + os.environ['HOME_DIR'])"
+    (tmp_path / "bad.py").write_text(script)
+    target = load(
+        tmp_path,
+        f"""
+[servers.bad]
+command = "${{TWOGATE_PYTHON}}"
+args = ["bad.py"]
+env = {{ DB = "db://u:hunter2@host", HOME_DIR = "{tmp_path}" }}
+""",
+    )
+    with pytest.raises(TwogateError) as raised:
+        await list_tools(target.servers[0].launch())
+    assert f"it said: no login with [secret] from {tmp_path}" in raised.value.lines[0]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "problem", "warning"),
+    [
+        (
+            {"failTools": ["raed_file"], "expectedErrors": ["raed_file"]},
+            "failTools: the target has no raed_file, so",
+            "",
+        ),
+        ({"expectedErrors": ["raed_file"]}, "", "expectedErrors: the target has no raed_file"),
+        ({"failTools": ["read_file"], "expectedErrors": ["read_file"]}, "", ""),
+    ],
+)
+async def test_a_misspelt_tool_of_an_agent_item_is_seen_before_the_run(
+    tmp_path: Path, metadata: dict[str, Any], problem: str, warning: str
+) -> None:
+    """A failTools that names no tool lets everything through, and the trial passes for nothing."""
+    target = load(tmp_path, REPOSITORY_TARGET)
+    item = Item.model_validate(agent_item("x", "Find it", **metadata))
+    if problem:
+        with pytest.raises(TwogateError, match=problem):
+            await preflight(target, [item], frozenset())
+    else:
+        found = await preflight(target, [item], frozenset())
+        assert [line.split(": ", 1)[1].removeprefix("metadata.") for line in found.warnings] == [warning] * bool(
+            warning
+        )
 
 
 def test_an_item_s_tools_reach_a_url_as_a_parameter(tmp_path: Path) -> None:

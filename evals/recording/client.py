@@ -15,6 +15,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from evals.logs import redirected
 from evals.recording.server import LangfuseServer
+from evals.redact import Redactor
 from evals.versions import version_of
 
 _TIMEOUT = 20  # seconds a request to Langfuse may take
@@ -37,10 +38,11 @@ class Recorder:
 
 
 @contextmanager
-def open_recorder(server: LangfuseServer) -> Iterator[Recorder]:
+def open_recorder(server: LangfuseServer, redactor: Redactor | None = None) -> Iterator[Recorder]:
     """A client for the length of the block; flushed and shut down at its end, in bounded time.
 
-    It has a tracer provider of its own: the global one may be somebody else's.
+    It has a tracer provider of its own: the global one may be somebody else's. redactor: keeps secrets out of every
+    observation's input, output and metadata, whoever writes it.
     """
     keys = server.keys
     provider = TracerProvider(shutdown_on_exit=False)
@@ -51,6 +53,7 @@ def open_recorder(server: LangfuseServer) -> Iterator[Recorder]:
         timeout=_TIMEOUT,
         sample_rate=1.0,
         tracer_provider=provider,
+        mask=None if redactor is None else lambda *, data, **_: redactor.value(data),
     )
     try:
         # The SDK exports the spans of its own scope and its own key alone.

@@ -20,6 +20,7 @@ from langfuse.api.core import ApiError
 
 from evals.errors import TwogateError
 from evals.recording.client import Recorder
+from evals.recording.trace import UNDER_TEST
 
 _PAGE = 1000  # observations a request, the server's limit
 _ITEMS_PAGE = 100
@@ -38,10 +39,11 @@ class Row:
     tool: str
     """The tool, or the name of another kind of observation."""
     message: str
-    trace_url: str
+    trace: str
+    """Where it is to be seen: a link, or the trace's id in an embedded store."""
 
     def line(self) -> str:
-        return f"{self.item}: {self.tool}: {self.message} ({self.trace_url})"
+        return f"{self.item}: {self.tool}: {self.message} ({self.trace})"
 
 
 @dataclass(frozen=True)
@@ -100,8 +102,9 @@ def sweep_experiment(
 ) -> Sweep:
     """Sweep the experiment of a run.
 
-    name: the run's. since, until: its time. under_test: the servers whose failed calls count; None counts every MCP
-    server's. patience: seconds to wait at most for the counts to stand still.
+    name: the run's. since, until: its time. under_test: the servers whose failed calls count, where the observations
+    do not tell it themselves; None counts every MCP server's. patience: seconds to wait at most for the counts to
+    stand still.
 
     Raises TwogateError when the server cannot be read or has no such experiment.
     """
@@ -124,9 +127,11 @@ def sweep_experiment(
         kind = _kind(one, trial, under_test)
         counts[kind] += 1
         if kind == "unexpected":
+            # An embedded store has an address only for as long as a command runs.
             url = f"{recorder.server.keys.base_url}/project/{quote(project, safe='')}/traces/{one.trace_id}"
+            where = f"trace {one.trace_id}" if recorder.server.embedded else url
             message = " ".join((one.status_message or "no message").split())[:300]
-            rows.append(Row(item=trial.item, tool=one.name or one.type, message=message, trace_url=url))
+            rows.append(Row(item=trial.item, tool=one.name or one.type, message=message, trace=where))
     return Sweep(
         experiment=name,
         trials=len(trials),
@@ -143,8 +148,10 @@ def _kind(observation: Any, trial: _Trial, under_test: Collection[str] | None) -
         # Each tool-call trial has its denied call; anything else of it is a trial that could not be measured.
         return "by design" if observation.type == "TOOL" else "unexpected"
     if observation.type == "TOOL":
-        server = (observation.metadata or {}).get("server") or ""
-        if not server or (under_test is not None and server not in under_test):
+        metadata = observation.metadata or {}
+        server = metadata.get("server") or ""
+        counts = str(metadata.get(UNDER_TEST, under_test is None or server in under_test)).lower() == "true"
+        if not server or not counts:
             return "elsewhere"
         if observation.name in trial.expected:
             return "explained"

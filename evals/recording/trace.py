@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +15,8 @@ from evals.recording.client import Recorder
 
 RESULT_LIMIT = 512 * 1024
 """Bytes (UTF-8) of a tool's result above which it is left off with its size noted."""
+UNDER_TEST = "under_test"
+"""In a tool observation's metadata: whether its server is under test."""
 _STATUS_LENGTH = 500  # characters
 
 
@@ -24,11 +27,12 @@ def record_conversation(
     agent: str,
     error: str | None = None,
     warning: str | None = None,
+    under_test: Collection[str] | None = None,
 ) -> None:
     """Write a conversation's observations under the current one.
 
     agent: what answered, e.g. `claude-code`. error: why the trial could not be measured, if so. warning: what was
-    unusual about it, if anything.
+    unusual about it, if anything. under_test: the servers whose failed calls are the trial's; None says nothing of it.
     """
     message = error or warning
     span = recorder.tracer.start_span(agent, start_time=_ns(conversation.started_at))
@@ -44,7 +48,7 @@ def record_conversation(
     with otel.use_span(span, end_on_exit=False):
         _generation(recorder, conversation)
         for call in conversation.calls:
-            _tool(recorder, call, conversation.ended_at)
+            _tool(recorder, call, conversation.ended_at, under_test)
     root.end(end_time=_ns(conversation.ended_at))
 
 
@@ -82,7 +86,7 @@ def _turn(text: str, thinking: str, calls: tuple[ToolCall, ...]) -> dict[str, An
     return turn
 
 
-def _tool(recorder: Recorder, call: ToolCall, ended_at: datetime) -> None:
+def _tool(recorder: Recorder, call: ToolCall, ended_at: datetime, under_test: Collection[str] | None) -> None:
     failed = call.is_error or call.denied
     unanswered = call.result is None and not failed
     if call.denied:
@@ -96,10 +100,23 @@ def _tool(recorder: Recorder, call: ToolCall, ended_at: datetime) -> None:
         output=limited(call.result),
         level="ERROR" if failed else "WARNING" if unanswered else None,
         status_message=message[:_STATUS_LENGTH] if failed or unanswered else None,
-        metadata={"server": call.server or "", "name": call.name, "call_id": call.id, "denied": call.denied}
-        | ({"subagent_of": call.parent} if call.parent else {}),
+        metadata=_tool_metadata(call, under_test),
     )
     tool.end(end_time=_ns(call.returned_at or ended_at))
+
+
+def _tool_metadata(call: ToolCall, under_test: Collection[str] | None) -> dict[str, Any]:
+    metadata: dict[str, Any] = {
+        "server": call.server or "",
+        "name": call.name,
+        "call_id": call.id,
+        "denied": call.denied,
+    }
+    if under_test is not None:
+        metadata[UNDER_TEST] = call.server in under_test
+    if call.parent is not None:
+        metadata["subagent_of"] = call.parent
+    return metadata
 
 
 def limited(result: str | None) -> Any:

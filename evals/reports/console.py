@@ -137,6 +137,11 @@ def _repeats(summary: RunSummary) -> list[str]:
     lines = [f"🔁 95 % interval of the pass rate: {low:.1%} to {high:.1%} (Wilson)"]
     for at in summary.repeats.mean:
         lines.append(f"   k={at.k}: pass@k {at.pass_at_k:.1%}, pass^k {at.pass_hat_k:.1%}")
+    for item in summary.repeats.items:
+        trials = item.passed + item.failed + item.error + item.not_run
+        if item.passed < trials:
+            estimates = ", ".join(f"pass@{at.k} {at.pass_at_k:.1%}, pass^{at.k} {at.pass_hat_k:.1%}" for at in item.at)
+            lines.append(f"   {item.item}: {item.passed}/{trials} passed; {estimates}")
     if summary.repeats.flaky:
         lines.append(f"🎲 flaky: {', '.join(summary.repeats.flaky)}")
     return lines

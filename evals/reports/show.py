@@ -51,10 +51,10 @@ def shown_from_journal(folder: Path) -> list[ShownTrial]:
             iteration=result.iteration,
             outcome=result.outcome,
             reason=result.reason,
-            query=result.conversation.query if result.conversation is not None else "",
+            query=result.query or (result.conversation.query if result.conversation is not None else ""),
             steps=tuple(transcript(result.conversation)),
             verdict=f"{result.judgement.verdict}: {result.judgement.reason}" if result.judgement is not None else None,
-            rerun=_rerun(result.item, record.dataset, record.gate),
+            rerun=rerun_command(result.item, record.gate, record.dataset, record.command),
         )
         for result in read_journal(folder)
     ]
@@ -69,7 +69,7 @@ def shown_from_langfuse(recorder: Recorder, run: str) -> list[ShownTrial]:
             page = recorder.client.api.experiments.list_items(
                 from_start_time=datetime.now(UTC) - _LOOKBACK,
                 experiment_name=run,
-                fields="core,io,metadata",
+                fields="core,io,experimentMetadata",
                 limit=_PAGE,
                 cursor=cursor,
             )
@@ -91,7 +91,12 @@ def _from_row(row: Any) -> ShownTrial:
     output = _parsed(row.output)
     query = _parsed(row.input).get("query", "")
     judge = output.get("judgeResult")
-    gate = "pr" if row.experiment_item_id.startswith("pr/") else "merge"
+    metadata = _parsed(row.experiment_metadata)
+    gate = str(metadata.get("gate") or ("pr" if row.experiment_item_id.startswith("pr/") else "merge"))
+    try:
+        command = shlex.split(str(metadata.get("command") or ""))
+    except ValueError:
+        command = []
     return ShownTrial(
         item=row.experiment_item_id,
         iteration=int(output.get("iteration", 1)),
@@ -100,7 +105,7 @@ def _from_row(row: Any) -> ShownTrial:
         query=str(query),
         steps=tuple(output.get("transcript", ())),
         verdict=f"{judge['verdict']}: {judge['reason']}" if judge else None,
-        rerun=_rerun(row.experiment_item_id, None, gate),
+        rerun=rerun_command(row.experiment_item_id, gate, metadata.get("dataset"), command),
     )
 
 
@@ -114,13 +119,40 @@ def _parsed(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _rerun(item: str, dataset: str | None, gate: str) -> str:
+# Options, with a value each, that choose items or say where a run's own files go.
+_NOT_REPEATED = frozenset({"--id", "--category", "--json", "-o", "--output"})
+
+
+def rerun_command(item: str, gate: str, dataset: str | None, command: Sequence[str]) -> str:
+    """The command line that runs one item again: the run's own, with the item chosen.
+
+    command: that of the run as its record has it; without one, the gate or the dataset is all that is known.
+    """
     from evals.items import DEFAULT_DATASETS
 
-    where = f"--gate {gate}"
-    if dataset is not None and dataset not in DEFAULT_DATASETS.values():
-        where = f"--dataset {shlex.quote(dataset)}"
-    return f"twogate run {where} --id {shlex.quote(f'^{re.escape(item)}$')}"
+    words: list[str] = []
+    skip = False
+    for word in command:
+        if skip or word in _NOT_REPEATED:
+            skip = not skip
+        elif word.split("=", 1)[0] not in _NOT_REPEATED:
+            words.append(word)
+    if not words and gate == "qa":
+        words = ["qa", dataset or "FILE"]
+    elif not words:
+        words = ["run"]
+        if dataset is not None and dataset not in DEFAULT_DATASETS.values():
+            words += ["--dataset", dataset]
+        else:
+            words += ["--gate", gate]
+    elif words[0] == "demo" and not {"--gate", "--dataset"} & {word.split("=", 1)[0] for word in words}:
+        words += ["--gate", gate]
+    return shlex.join(["twogate", *words, "--id", f"^{_escaped(item)}$"])
+
+
+def _escaped(item: str) -> str:
+    """For a regular expression, and easy to read: a hyphen means itself outside of brackets."""
+    return re.escape(item).replace(r"\-", "-")
 
 
 def show_lines(trials: Sequence[ShownTrial], *, item: str | None = None, failed: bool = False) -> Iterator[str]:

@@ -175,7 +175,12 @@ class _Run:
             if result.conversation is not None:
                 warning = TURN_LIMIT_REACHED if result.conversation.stop == TURN_LIMIT else None
                 record_conversation(
-                    self._recorder, result.conversation, agent=self._plan.agent, error=error, warning=warning
+                    self._recorder,
+                    result.conversation,
+                    agent=self._plan.agent,
+                    error=error,
+                    warning=warning,
+                    under_test=self._plan.under_test or None,
                 )
                 if warning is not None and error is None:
                     self._recorder.client.update_current_span(level="WARNING", status_message=warning)

@@ -8,6 +8,8 @@
 from __future__ import annotations
 
 import os
+import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,18 +41,46 @@ def create_run_folder(runs: Path, name: str) -> Path:
 
 
 def write_json(path: Path, model: BaseModel) -> None:
-    """Write a model as JSON: the whole file or nothing, never half of it."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    """Write a model as JSON by `write_whole`. Raises OSError."""
+    write_whole(path, model.model_dump_json(indent=2) + "\n")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file as UTF-8: the whole file or nothing, never half of it. Raises OSError.
+
+    A symbolic link stays one, and its target is written. What is there and is no regular file (a device, a pipe), or is
+    where standard output goes, is written to as it is: a new file in its place would take it away.
+    """
+    data = text.encode("utf-8")
+    if is_standard_output(path):
+        sys.stdout.flush()
+        with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as stream:
+            stream.write(data)
+        return
+    if path.exists() and not path.is_file():
+        with path.open("wb") as stream:
+            stream.write(data)
+        return
+    path = Path(os.path.realpath(path))
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(model.model_dump_json(indent=2) + "\n")
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
+        Path(temporary).chmod(stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644)
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def is_standard_output(path: Path) -> bool:
+    """Whether a path leads to where this process's standard output goes, such as ``/dev/stdout``."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(sys.stdout.fileno()))
+    except (OSError, ValueError):  # no such path, or a standard output without a descriptor
+        return False
 
 
 class Journal:

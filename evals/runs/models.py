@@ -16,7 +16,7 @@ from evals.gate import DEFAULT_THRESHOLD, GateResult
 from evals.items import Gate
 from evals.passk import AtK, ItemTrials, estimate
 from evals.recording.scores import Recorded
-from evals.runs.trial import TrialResult
+from evals.runs.trial import COST, TrialResult
 
 DEFAULT_CONCURRENCY = 8
 DEFAULT_TRIAL_TIMEOUT = {"tool-call": 180.0, "agent": 900.0}
@@ -256,6 +256,12 @@ def repeats(record: RunRecord, results: Sequence[TrialResult]) -> Repeats:
     )
 
 
+def _cost(result: TrialResult) -> float | None:
+    """US dollars, the judges' too where there were any."""
+    scored = next((float(score.value) for score in result.scores if score.name == COST), None)
+    return scored if scored is not None or result.conversation is None else result.conversation.cost_usd
+
+
 def _at_k(at: AtK) -> AtKNote:
     return AtKNote(k=at.k, pass_at_k=float(at.pass_at), pass_hat_k=float(at.pass_hat))
 
@@ -279,8 +285,7 @@ def summarise(
     missing = never_completed(record.items, record.iterations, results)
     conversations = [result.conversation for result in results if result.conversation is not None]
     tokens = [one.usage.total_tokens for one in conversations if one.usage is not None]
-    costs = [one.cost_usd for one in conversations if one.cost_usd is not None]
-    costs += [vote.cost_usd for one in results if one.judgement for vote in one.judgement.votes if vote.cost_usd]
+    costs = [cost for result in results if (cost := _cost(result)) is not None]
     return RunSummary(
         run=record.run,
         gate=record.gate,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -26,6 +27,7 @@ from evals.tool_listing import preflight
 from evals.versions import claude_code_version, git_branch, git_commit, slug, version_of
 
 AGENT_NAME = "claude-code"
+_LONGEST_METADATA = 200  # characters of a value
 
 
 def execute(request: RunRequest, settings: Settings, reporter: Reporter) -> RunOutcome:
@@ -39,9 +41,15 @@ def execute(request: RunRequest, settings: Settings, reporter: Reporter) -> RunO
         scripted = _scripted(request, stack)
         credentials = agent_credentials(settings, scripted=scripted, subscription=request.subscription)
         target = load_target(settings.root, settings.variables, request.target)
+        redactor = Redactor([*settings.secrets, *target.secret_values()])
         server = stack.enter_context(open_server(settings, embedded=request.embedded))
-        recorder = stack.enter_context(open_recorder(server))
+        recorder = stack.enter_context(open_recorder(server, redactor))
         dataset, gate, items = _items(request, recorder)
+        if gate == "merge" and _expected_gate(request) is None:
+            # Only now is it known that there is something to judge.
+            problems = choice.problems(settings, scripted=request.script is not None)
+            if problems:
+                raise TwogateError(problems)
         checked = asyncio.run(preflight(target, items, BUILTIN_TOOLS))
         for warning in checked.warnings:
             reporter.note(f"warning: {warning}")
@@ -59,7 +67,7 @@ def execute(request: RunRequest, settings: Settings, reporter: Reporter) -> RunO
             cases = tool_call_cases(items, agent, fresh_sessions=request.fresh_sessions)
         else:
             judge = make_judge(choice, settings, scripted=scripted, langfuse_public_key=recorder.server.keys.public_key)
-            cases = agent_cases(items, agent, judge)
+            cases = agent_cases(items, agent, judge, redactor)
             for warning in choice.warnings:
                 reporter.note(f"warning: {warning}")
         by_id = {item.id: item for item in dataset.items}
@@ -77,6 +85,8 @@ def execute(request: RunRequest, settings: Settings, reporter: Reporter) -> RunO
                 agent=AGENT_NAME,
                 agent_model=request.agent_model,
                 target=target.describe(),
+                dataset=dataset.name,
+                command=redactor.text(shlex.join(request.command)),
                 scripted=request.script is not None,
                 flags={
                     "mcp-tools-only": request.mcp_tools_only,
@@ -100,7 +110,7 @@ def execute(request: RunRequest, settings: Settings, reporter: Reporter) -> RunO
             scripted=request.script is not None,
             command=request.command,
             summary_json=request.summary_json,
-            redactor=Redactor([*settings.secrets, *target.secret_values()]),
+            redactor=redactor,
         )
         with seeded(request.fixtures, settings, reporter.note):
             return run_plan(plan, recorder, reporter, settings.state)
@@ -121,15 +131,22 @@ def run_metadata(
     target: str,
     scripted: bool,
     flags: Mapping[str, bool],
+    dataset: str = "",
+    command: str = "",
     **more: str,
 ) -> dict[str, str]:
-    """What a run is recorded with: models, versions, target, flags. Texts alone, as Langfuse takes them here."""
+    """What a run is recorded with: models, versions, target, flags. Texts alone, as Langfuse takes them here.
+
+    A command line that is longer than the SDK takes (it would leave it out with a warning) is left out.
+    """
     on = [name for name, value in {**flags, "scripted": scripted}.items() if value]
     return {
         "gate": gate,
         "agent": agent,
         "agent_model": agent_model + (" (scripted)" if scripted else ""),
         "target": target,
+        **({"dataset": dataset} if dataset else {}),
+        **({"command": command} if 0 < len(command) <= _LONGEST_METADATA else {}),
         "flags": " ".join(on) or "none",
         "branch": branch,
         "commit": git_commit(settings.root),

@@ -14,6 +14,9 @@ from evals.agents import AgentError, collect_partial
 from evals.conversation import Conversation
 from evals.scoring import Score
 
+COST = "cost_usd"
+"""The score of what a trial cost, agent and judges together, in US dollars."""
+
 Outcome = Literal["passed", "failed", "error", "not_run"]
 TrialKind = Literal["tool-call", "agent", "qa"]
 
@@ -50,6 +53,8 @@ class TrialResult(BaseModel):
     iteration: int
     """1 for the first trial of the item."""
     kind: TrialKind
+    query: str = ""
+    """What was asked; a trial that failed before it has no conversation to tell it."""
     category: str
     outcome: Outcome
     reason: str
@@ -88,6 +93,17 @@ class Measured:
     verdict: Verdict
 
 
+class UnjudgedError(AgentError):
+    """There is a conversation, but no verdict.
+
+    scores: what was measured all the same, the votes of a panel without a majority among it.
+    """
+
+    def __init__(self, cause: str, conversation: Conversation, scores: tuple[Score, ...]) -> None:
+        super().__init__(cause, conversation)
+        self.scores = scores
+
+
 @dataclass(frozen=True)
 class Case:
     """What a trial is a trial of, with the way to measure it."""
@@ -97,6 +113,8 @@ class Case:
     category: str
     measure: Callable[[], Awaitable[Measured]]
     """Have it answered and scored once; raises AgentError when it could not be measured."""
+    query: str = ""
+    """What is asked."""
 
 
 async def run_trial(
@@ -130,6 +148,7 @@ async def run_trial(
     except AgentError as error:
         reason = error.cause
         conversation = error.conversation
+        scores = error.scores if isinstance(error, UnjudgedError) else ()
     except TimeoutError as error:
         if partial:
             conversation = partial[-1]()
@@ -142,11 +161,15 @@ async def run_trial(
         reason = f"unexpected {type(error).__name__}: {error}"
     if conversation is not None and conversation.usage is not None:
         scores = (*scores, Score(name="total_tokens", value=float(conversation.usage.total_tokens)))
+    spent = conversation.cost_usd if conversation is not None and case.kind == "agent" else None
+    if spent is not None and not any(score.name == COST for score in scores):
+        scores = (*scores, Score(name=COST, value=spent))
     return TrialResult(
         run=run,
         item=case.id,
         iteration=iteration,
         kind=case.kind,
+        query=case.query,
         category=case.category,
         outcome=outcome,
         reason=" ".join(reason.split()),

@@ -166,6 +166,9 @@ class _UnreadableError(Exception):
 
 # What is left around the objects must not say another verdict in plain words.
 _IN_WORDS = re.compile(r"verdict\W{0,12}(?:is\W{0,8})?(pass|fail)(?![a-z])", re.IGNORECASE)
+_STANDALONE = re.compile(r"(?<![\w-])(PASS|FAIL)(?![\w-])")
+# A judge that says FAIL may quote what the agent claimed; `verdict is "PASS"` is no quotation.
+_QUOTED = re.compile(r"(?<!is )(?<!: )(?<![:=])(?:\"[^\"\n]*\"|“[^”\n]*”|`[^`\n]*`)(?!\s*[:=])")
 
 
 def read_verdict(text: str) -> JudgeAnswer | None:
@@ -183,7 +186,10 @@ def read_verdict(text: str) -> JudgeAnswer | None:
         return None
     answers = [found for one in objects if (found := _fields(one)) is not None]
     verdicts = {str(value).strip().upper() if isinstance(value, str) else "" for value, _ in answers}
-    verdicts |= {found.upper() for found in _IN_WORDS.findall(around)} if answers else set()
+    if answers:
+        if verdicts == {"FAIL"}:
+            around = _QUOTED.sub(" ", around)
+        verdicts |= {found.upper() for found in (*_IN_WORDS.findall(around), *_STANDALONE.findall(around))}
     if verdicts == {"PASS"}:
         return JudgeAnswer("PASS", _reason(answers[-1][1]))
     if verdicts == {"FAIL"}:

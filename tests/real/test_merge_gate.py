@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from lab import Lab, agent_item
+from lab import REPOSITORY_TARGET, Lab, agent_item
 
 from evals.embedded.langfuse import EmbeddedStore
 from evals.passk import pass_at_k, pass_hat_k
@@ -182,7 +183,9 @@ def _check_show(lab: Lab) -> None:
     assert "✅" not in shown.stdout
     assert '   call:   read_file({"path": "no/such/file.txt"}) (failed)' in shown.stdout
     assert "   judge:  FAIL: names no file" in shown.stdout
-    assert "twogate run --gate merge --id '^merge/repository/fail$'" in shown.stdout
+    script = lab.root / "script.json"
+    rerun = f"twogate run --gate merge --scripted {script} --concurrency 4 --id '^merge/repository/fail$'"
+    assert rerun in shown.stdout
     # the same from Langfuse when the run's folder is elsewhere
     folder = lab.runs()[-1]
     journal = lab.twogate("show", folder.name, "merge/repository/pass")
@@ -330,3 +333,52 @@ def test_a_server_that_dies_is_an_error_whatever_was_expected_and_never_sees_the
     assert look.conversation.calls[0].result is not None
     assert "scripted" not in look.conversation.calls[0].result
     assert "http://" not in look.conversation.calls[0].result
+
+
+def test_judges_that_come_to_no_verdict_keep_their_votes_and_nobody_sees_the_targets_secret(lab: Lab) -> None:
+    """A panel of two that ties, over a conversation with a failed call of an auxiliary server."""
+    secret = "tok-7d793037a0760186"
+    side = REPOSITORY_TARGET.replace("servers.repository", "servers.side") + "auxiliary = true\n"
+    lab.target(REPOSITORY_TARGET.replace("env = {", 'env = { API_TOKEN = "${API_TOKEN}",') + side)
+    lab.dataset([agent_item("tie", "Where?")], "cases-of-ours")
+    missing = {"path": "no/such/file.txt"}
+    both = calls(("mcp__side__read_file", missing), ("mcp__repository__read_file", missing))
+    verdicts = {"a/one": "PASS", "b/two": "FAIL"}
+    script = lab.script(
+        [{"query": "Where?", "turns": [both, {"text": f"The token is {secret}."}]}],
+        [
+            {"query": "Where?", "model": model, "verdict": verdict, "reason": "so", "usage": {"cost": cost}}
+            for (model, verdict), cost in zip(verdicts.items(), (0.25, 0.5), strict=True)
+        ],
+    )
+    models = [argument for model in verdicts for argument in ("--judge-model", model)]
+    run = ("run", "--dataset", "cases-of-ours")
+    done = lab.twogate(*run, "--scripted", str(script), *models, API_TOKEN=secret)
+    assert done.returncode == 1, done.stdout + done.stderr
+    (result,) = lab.trials().values()
+    assert (result.outcome, result.query) == ("error", "Where?")
+    assert "no majority: 1 PASS, 1 FAIL of 2 judges" in result.reason
+    scores = {score.name: score.value for score in result.scores}
+    assert (scores["judge a/one"], scores["judge b/two"], scores["tool_errors"]) == (True, False, 1.0)
+    assert "pass" not in scores
+    assert result.conversation is not None
+    assert result.conversation.cost_usd is not None
+    assert scores["cost_usd"] == lab.summary().cost_usd == pytest.approx(result.conversation.cost_usd + 0.75)
+
+    kept = [path for path in (lab.root / ".twogate").rglob("*") if path.is_file()]
+    assert any(b"The token is [secret]" in path.read_bytes() for path in kept)
+    assert not [path for path in kept if secret.encode() in path.read_bytes()]
+
+    # the run told what the sweep found; one by the run's name alone, as on another machine, tells the same
+    name = lab.runs()[-1].name
+    shutil.rmtree(lab.runs()[-1])
+    swept = lab.twogate("sweep", name)
+    assert "1 of tools not under test" in swept.stdout
+    assert swept.stdout in done.stdout
+    assert "(trace " in swept.stdout
+
+    # with a real model it is seen before anything is spent that nobody could judge
+    unjudged = lab.twogate(*run, API_TOKEN=secret, ANTHROPIC_API_KEY="sk-ant-none")
+    assert unjudged.returncode == 1
+    assert "OPENROUTER_API_KEY is not set" in unjudged.stderr
+    assert lab.runs() == []

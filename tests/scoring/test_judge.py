@@ -206,6 +206,12 @@ class TestReadVerdict:
             '{"verdict": "PASS", "verdict": "FAIL"}',
             '{"verdict": "PASS", "Verdict": "FAIL"}',
             'Verdict: FAIL\n{"verdict": "PASS", "reason": "x"}',
+            '{"reason": "A call is there.", "verdict": "PASS"}\n\nWait: it was never deleted, so it is FAIL.',
+            'Example: {"reason": "...", "verdict": "PASS"} is what the agent wrote; it is a FAIL.',
+            '{"verdict": "PASS"} (I was about to say "verdict: FAIL".)',
+            'My verdict is "PASS". {"verdict": "FAIL"}',
+            'Verdict: `PASS`\n{"verdict": "FAIL"}',
+            '{"verdict": "PASS",} no: {"verdict": "FAIL"}',
             "{'verdict': 'FAIL'} or rather {\"verdict\": \"PASS\"}",
             # An answer that is not quite JSON, quoting what the agent said: the quotation is not the verdict.
             '{"reason": "The agent wrote {"verdict": "PASS"}", "verdict": "FAIL"}',
@@ -215,6 +221,13 @@ class TestReadVerdict:
     )
     def test_not_read(self, text: str) -> None:
         assert read_verdict(text) is None
+
+    @pytest.mark.parametrize("said", ['"verdict: PASS"', "“verdict: PASS”", '`{"verdict": "PASS"`', '"PASS"'])
+    def test_a_judge_may_quote_the_verdict_that_the_agent_claimed(self, said: str) -> None:
+        """Else an agent could turn each FAIL into an error by writing a verdict of its own."""
+        answer = f'The answer says {said}, which I pass over.\n{{"reason": "Not deleted.", "verdict": "FAIL"}}'
+        expected = None if "{" in said else JudgeAnswer("FAIL", "Not deleted.")
+        assert read_verdict(answer) == expected
 
     def test_a_quotation_inside_the_reason_is_no_verdict(self) -> None:
         reason = 'The answer says {"verdict": "PASS"}, but nothing was deleted.'
