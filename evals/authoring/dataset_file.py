@@ -36,6 +36,7 @@ class DatasetContent:
     """A dataset with its items: what a file holds, and what a server holds under a name."""
 
     name: str
+    """Empty where a file is a plain list of items, which nobody has named."""
     items: tuple[StoredItem, ...]
     description: str | None = None
     metadata: Any = None
@@ -43,8 +44,11 @@ class DatasetContent:
     """Mistakes in the shape of single items, found on reading a file."""
 
 
-def read_dataset_file(path: Path, name: str | None = None) -> DatasetContent:
-    """Read a dataset file. name: used instead of the file's own, and needed where the file is a plain list.
+def read_dataset_file(path: Path, name: str | None = None, *, nameless: bool = False) -> DatasetContent:
+    """Read a dataset file.
+
+    name: used instead of the file's own, and needed where the file is a plain list. nameless: take a plain list
+    without a name too; the content's name is empty then.
 
     Raises TwogateError when the file as a whole cannot be used; mistakes of single items are in `problems`.
     """
@@ -57,7 +61,9 @@ def read_dataset_file(path: Path, name: str | None = None) -> DatasetContent:
     mistakes: list[str] = []
     if isinstance(raw, list):
         raw = {"dataset": name, "items": raw}
-        if name is None:
+        if name is None and nameless:
+            name = ""
+        elif name is None:
             mistakes.append("is a plain list of items; say by --dataset which dataset they are for")
     if not isinstance(raw, dict):
         raise TwogateError(f'{path}: must be an object with "dataset" and "items", or a list of items')
@@ -79,7 +85,7 @@ def read_dataset_file(path: Path, name: str | None = None) -> DatasetContent:
     assert isinstance(items, list)
     read, problems = _items(items)
     return DatasetContent(
-        name=name or str(own_name),
+        name=str(own_name) if name is None else name,
         items=tuple(read),
         description=description,
         metadata=raw.get("metadata"),
@@ -88,11 +94,14 @@ def read_dataset_file(path: Path, name: str | None = None) -> DatasetContent:
 
 
 def dataset_text(content: DatasetContent) -> str:
-    """The file's text, the same for equal contents whatever the order of items and keys was."""
+    """The file's text, the same for equal contents whatever the order of items and keys was.
+
+    A plain list stays one: without a name only the items are written.
+    """
     head = {"dataset": content.name, "description": content.description, "metadata": ordered(content.metadata)}
-    whole = {key: value for key, value in head.items() if value is not None}
-    whole["items"] = [item.written() for item in sorted(content.items, key=lambda item: item.id)]
-    return json.dumps(whole, ensure_ascii=False, indent=2) + "\n"
+    items = [item.written() for item in sorted(content.items, key=lambda item: item.id)]
+    whole = {key: value for key, value in head.items() if value is not None} | {"items": items}
+    return json.dumps(whole if content.name else items, ensure_ascii=False, indent=2) + "\n"
 
 
 def write_text(path: Path, text: str) -> None:

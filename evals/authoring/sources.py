@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -25,6 +25,8 @@ class Source:
 
     label: str
     content: DatasetContent
+    stored: bool = False
+    """It came from the server, so its archived items are not in it: they can't be listed."""
 
 
 class ServerAccess:
@@ -76,7 +78,8 @@ def file_source(path: Path, name: str | None = None) -> Source:
 def sources(access: ServerAccess, files: Sequence[Path], datasets: Sequence[str]) -> list[Source]:
     """The files and datasets asked for; when none is, the default datasets that exist.
 
-    One dataset beside plain-list files gives them their name. Raises TwogateError with the problems of all.
+    One dataset beside plain lists of items says which they are for, and is not read itself. Without any, a list is
+    taken to be for the default dataset of the gate its ids name. Raises TwogateError with the problems of all.
     """
     if not files and not datasets:
         found = [one for name in DEFAULT_DATASETS.values() if (one := _dataset(access, name)) is not None]
@@ -87,11 +90,17 @@ def sources(access: ServerAccess, files: Sequence[Path], datasets: Sequence[str]
         return found
     loaded: list[Source] = []
     problems: list[str] = []
-    asked: list[Callable[[], Source]] = [lambda path=path: file_source(path) for path in files]  # type: ignore[misc]
-    asked += [lambda name=name: dataset_source(access, name) for name in datasets]  # type: ignore[misc]
-    for load in asked:
+    lists = False
+    for path in files:
         try:
-            loaded.append(load())
+            content = read_dataset_file(path, nameless=True)
+            lists = lists or not content.name
+            loaded.append(Source(str(path), content if content.name else _named(content, str(path), datasets)))
+        except TwogateError as error:
+            problems += error.lines
+    for name in () if lists and len(datasets) == 1 else datasets:
+        try:
+            loaded.append(dataset_source(access, name))
         except TwogateError as error:
             problems += error.lines
     if problems:
@@ -99,11 +108,36 @@ def sources(access: ServerAccess, files: Sequence[Path], datasets: Sequence[str]
     return loaded
 
 
+def with_archived(access: ServerAccess, source: Source, ids: Iterable[str]) -> Source:
+    """A dataset of the server with those of the items that it holds archived; a file as it is."""
+    if not source.stored:
+        return source
+    known = {item.id for item in source.content.items}
+    records = [access.writer.item(identifier) for identifier in dict.fromkeys(ids) if identifier not in known]
+    found = [StoredItem.of(record) for record in records if record and record.dataset == source.content.name]
+    return replace(source, content=replace(source.content, items=(*source.content.items, *found)))
+
+
+def _named(content: DatasetContent, label: str, datasets: Sequence[str]) -> DatasetContent:
+    """A plain list of items with the name of the dataset it is for."""
+    if len(datasets) > 1:
+        raise TwogateError(f"{label}: is a plain list of items; say by one --dataset which dataset they are for")
+    if datasets:
+        return replace(content, name=datasets[0])
+    gates = [gate for gate in DEFAULT_DATASETS if any(item.id.startswith(f"{gate}/") for item in content.items)]
+    if len(gates) > 1:
+        raise TwogateError(
+            f"{label}: is a plain list of items of both gates (ids merge/… and pr/…), but a dataset belongs to one; "
+            "make two files of it"
+        )
+    return replace(content, name=DEFAULT_DATASETS[gates[0]]) if gates else content
+
+
 def named_source(access: ServerAccess, name: str) -> Source:
     """A file or a dataset by one name: a path that exists or ends in .json is a file, all else a dataset."""
     path = Path(name)
     if path.is_file() or path.suffix == ".json":
-        return file_source(path)
+        return Source(name, read_dataset_file(path, nameless=True))
     return dataset_source(access, name)
 
 
@@ -112,6 +146,5 @@ def _dataset(access: ServerAccess, name: str) -> Source | None:
     if found is None:
         return None
     items = tuple(StoredItem.of(record) for record in access.writer.active_items(name))
-    return Source(
-        f"dataset {name}", DatasetContent(name, items, description=found.description, metadata=found.metadata)
-    )
+    content = DatasetContent(name, items, description=found.description, metadata=found.metadata)
+    return Source(f"dataset {name}", content, stored=True)

@@ -62,7 +62,7 @@ def format_(files: tuple[Path, ...], check: bool) -> None:
 
     unformatted: list[str] = []
     for path in files:
-        content = read_dataset_file(path)
+        content = read_dataset_file(path, nameless=True)
         if content.problems:
             raise TwogateError(f"{path}: {problem}" for problem in content.problems)
         text = dataset_text(content)

@@ -113,12 +113,16 @@ def diff(before: str, after: str, embedded: bool) -> None:
     Exit codes: 0 no difference; 1 some.
     """
     from evals.authoring.changes import difference_lines, differences
-    from evals.authoring.sources import named_source
+    from evals.authoring.sources import named_source, with_archived
 
     with open_access(embedded) as access:
         old, new = named_source(access, before), named_source(access, after)
-    for source in (old, new):
-        raise_problems(source.label, source.content.problems)
+        for source in (old, new):
+            raise_problems(source.label, source.content.problems)
+        old, new = (
+            with_archived(access, old, [item.id for item in new.content.items]),
+            with_archived(access, new, [item.id for item in old.content.items]),
+        )
     found = differences(old.content.items, new.content.items)
     show_changes(difference_lines(found))
     if found:

@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 FILES = click.argument("files", nargs=-1, type=FILE, metavar="[FILE]...")
-DATASETS = click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="A dataset; repeatable.")
+DATASETS = click.option(
+    "--dataset",
+    "datasets",
+    multiple=True,
+    metavar="NAME",
+    help="A dataset; repeatable. One beside FILEs that are lists of items names theirs.",
+)
 DATASET = click.option("--dataset", metavar="NAME", help="The dataset, instead of the file's own.")
 EMBEDDED = click.option("--embedded", is_flag=True, help="Use the embedded store, whatever LANGFUSE_* say.")
 TARGET = click.option("--target", type=FILE, help="The target's file.  [default: twogate.toml, else .mcp.json]")

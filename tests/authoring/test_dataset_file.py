@@ -185,6 +185,12 @@ def test_a_plain_list_takes_the_name_given(tmp_path: Path) -> None:
     path = write(tmp_path, [tool_call("pr/a/b", "q", ["a"]).written()])
     content = read_dataset_file(path, "mine-pr")
     assert (content.name, [item.id for item in content.items]) == ("mine-pr", ["pr/a/b"])
+    nameless = read_dataset_file(path, nameless=True)
+    assert nameless.name == ""
+    path.write_text(dataset_text(nameless), encoding="utf-8")
+    assert read_dataset_file(path, nameless=True) == nameless
+    assert json.loads(path.read_text(encoding="utf-8"))[0]["id"] == "pr/a/b"
+    assert "dataset: is missing" in refused(write(tmp_path, {"items": []}))[0]
 
 
 def test_validation_sees_what_langfuse_will_hold() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from lab import REPOSITORY, REPOSITORY_TARGET, Lab, clean_environment, tool_call_item
+from lab import REPOSITORY, REPOSITORY_TARGET, Lab, agent_item, clean_environment, tool_call_item
 
 from evals.cli.main import cli
 from evals.conversation import Conversation, ToolCall, Turn
@@ -106,6 +106,17 @@ def test_the_whole_way_of_a_dataset(items: Items) -> None:
     kept = items("export", "--dataset", "things-pr", "--keep-archived", "-o", file)
     assert kept.out == "pr.json: 2 items of things-pr, 1 of them archived\n"
     assert '"status": "ARCHIVED"' in Path(file).read_text()
+    # a dataset's archived items can't be listed, and are compared all the same
+    assert items("diff", file, "things-pr").out == "no difference between pr.json and dataset things-pr\n"
+    assert items("diff", "things-pr", file).code == 0
+    revived = items("diff", "things-pr", "changed.json")
+    assert (revived.code, revived.out) == (
+        1,
+        '~ pr/read_file/about\n    status\n      - "ARCHIVED"\n      + "ACTIVE"\n',
+    )
+    write("other.json", [tool_call_item("else", "What else?", ["read_file"])], "other-pr")
+    assert items("push", "other.json").code == 0
+    assert items("diff", "other-pr", file).out.count("+ pr/read_file/about") == 1  # it is archived in another dataset
 
 
 def test_the_documented_way_to_see_a_diff_against_git(tmp_path: Path, lab: Lab) -> None:
@@ -193,6 +204,54 @@ def test_every_command_refuses_half_of_a_character_in_one_line(items: Items) -> 
             "write the whole one"
         ), command
     assert Path(file).read_bytes() == before
+
+
+def test_a_plain_list_of_items_is_taken_by_every_command(items: Items) -> None:
+    Path("list.json").write_text(json.dumps(ITEMS))
+    assert items("validate", "list.json").out == "list.json: 2 items are valid\n"
+    # the dataset only says what the list is for: it need not exist, and is not looked at
+    assert items("validate", "list.json", "--dataset", "things-pr").out == "list.json: 2 items are valid\n"
+    wrong = items("validate", "list.json", "--dataset", "things-merge").errors
+    assert len(wrong) == 4
+    assert wrong[0].startswith(
+        "list.json: pr/read_file/about: id: belongs to the pr gate, the dataset to the merge gate"
+    )
+    assert items("lint", "--no-target", "list.json").code == 0
+    assert items("lint", "--no-target", "list.json", "--dataset", "things-pr").code == 0
+    assert items("coverage", "--format", "json", "list.json").code == 0
+
+    assert items("format", "list.json").out == "list.json: formatted\n"
+    assert [item["id"] for item in json.loads(Path("list.json").read_text())] == [item["id"] for item in ITEMS]
+    assert items("format", "--check", "list.json").code == 0
+    assert items("push", "list.json").errors == [
+        "list.json: is a plain list of items; say by --dataset which dataset they are for"
+    ]
+    assert items("push", "list.json", "--dataset", "things-pr").code == 0
+    assert items("diff", "list.json", "things-pr").out == "no difference between list.json and dataset things-pr\n"
+
+    # a file with a name of its own is read beside the dataset
+    named = write("named.json", [ITEMS[0]], "other-pr")
+    said = items("validate", named, "--dataset", "things-pr")
+    assert said.out == "named.json: 1 items are valid\ndataset things-pr: 2 items are valid\n"
+    assert items("validate", named, "list.json", "--dataset", "things-pr").out == (
+        "named.json: 1 items are valid\nlist.json: 2 items are valid\n"
+    )
+    assert items("validate", "list.json", "--dataset", "things-pr", "--dataset", "other-pr").errors[0] == (
+        "list.json: is a plain list of items; say by one --dataset which dataset they are for"
+    )
+
+
+def test_a_plain_list_of_both_gates_is_no_dataset(items: Items) -> None:
+    Path("mixed.json").write_text(json.dumps([ITEMS[0], agent_item("x", "What is this?")]))
+    for command in ("validate", "lint", "coverage"):
+        assert items(command, "mixed.json").errors == [
+            "mixed.json: is a plain list of items of both gates (ids merge/… and pr/…), but a dataset belongs to one; "
+            "make two files of it"
+        ]
+    Path("nowhere.json").write_text(json.dumps([{**ITEMS[0], "id": "x"}]))
+    assert items("validate", "nowhere.json").errors == [
+        "nowhere.json: x: id: does not have the form pr/<tool>/<slug> or merge/<family>/<slug>; rename the item"
+    ]
 
 
 def test_only_a_push_brings_a_projects_files_into_its_store(items: Items) -> None:
