@@ -1,5 +1,4 @@
-"""``twogate init``: the first files of evaluations in a server's own repository."""
+"""``twogate init``: the first files of evaluations in a server's own repository.
 
-from evals.init.writing import Answers, InitReport, initialise
-
-__all__ = ["Answers", "InitReport", "initialise"]
+Nothing is imported here: `evals.target` judges values by `evals.init.harmless`, and `evals.init.config` reads targets.
+"""
