@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from evals.authoring.difficulty import level, steps, turns_needed
 from evals.authoring.lint.rules import Context, Hit
 from evals.authoring.text import words
-from evals.items import Item
+from evals.items import DEFAULT_MAX_TURNS, Item
 
 _QUERY = "input.query"
 
@@ -19,24 +19,43 @@ _PLACEHOLDER_LABEL = re.compile(
     r"(?:my|your|our|some|the|an?)?-?(?:example|sample|dummy|placeholder|fake|foo|bar|foobar|test|tests|testing|mysite|"
     r"site|website|web|domain|company|business|shop|store|blog)(?:-?(?:site|website|domain|company|shop|store|blog|url|"
     r"page|app|\d+))*"
+    r"|(?:[\w-]+-)?(?<!by-)(?:example|placeholder|dummy)(?:-[\w-]+)?"
+    r"|(?:example|sample|dummy|placeholder|fake|foobar|test|your)-?"
+    r"(?:corp|corporation|inc|llc|ltd|gmbh|org|organi[sz]ation|api|server|host|bank|mail)\d*"
 )
+# Under these a country sells names one level lower: example.co.uk.
+_SECOND_LEVEL = frozenset("co com org net ac gov edu or ne go gob".split())
 # Words that are real sites by themselves; only with a my, your or second part are they placeholders.
 _BARE_LABEL = re.compile(r"(?:site|website|web|domain|company|business|shop|store|blog|an?|the|bar)")
 _URL_HOST = re.compile(r"\bhttps?://(?:[^\s/@]*@)?([A-Za-z0-9.-]+)", re.IGNORECASE)
 _BARE_HOST = re.compile(
-    r"(?<![@\w./-])((?:[a-z0-9-]+\.)+(?:com|org|net|io|dev|app|ai|co|eu|example|test|invalid))\b(?!\.\w|\()",
+    r"(?<![@\w./-])((?:[a-z0-9-]+\.)+(?:(?:co|com|org|net|ac)\.(?:uk|au|br|nz|za|jp|kr|il|tr|mx|sg|in)|com|org|net|io|dev|app|ai|co|eu|uk|de|fr|"
+    r"nl|us|ca|au|jp|br|biz|xyz|example|test|invalid))\b(?!\.\w|\()",
     re.IGNORECASE,
 )
 
+_LINES = r"(?:every|each|all(?: of)?(?: the| its)?) (?:single )?(?:lines?|words?|sentences?|paragraphs?)\b"
 _WHOLE = (
-    r"(?:verbatim|word[ -]for[ -]word|character[ -]for[ -]character|letter[ -]for[ -]letter|in full|unabridged|"
+    r"(?:verbatim|word[ -]for[ -]word|character[ -]for[ -]character|letter[ -]for[ -]letter|"
+    r"in full(?=\s*(?:[.,;:!?)\"”]|$|(?:and|here|please|to|for)\b))|unabridged|"
     r"(?:the |its )?(?:full|entire|whole|complete) (?:text|contents?|files?|documents?|articles?|pages?|output|"
-    r"transcript|body|message|source))"
+    r"transcript|body|message|source)|"
+    rf"{_LINES}[^.;!?\n]{{0,60}}?\b(?:exactly (?:as|like|the way) (?:it|they|written|printed|in)|just as (?:it|they)|"
+    r"unchanged|unaltered))"
 )
 _REPEAT = (
     r"\b(?:repeat|reproduce|recite|print|quote|show|output|return|give|copy|paste|dump|contains?|includes?|write)\w*\b"
 )
-_VERBATIM = re.compile(rf"{_REPEAT}[^.;!?\n]{{0,80}}?\b{_WHOLE}\b", re.IGNORECASE)
+# Texts that are copied and written as often as they are repeated, so that the verb has to say which.
+_WHOLE_TEXT = (
+    r"(?:(?:the|its|this|that|your|our|my) (?:[\w-]+[’']s )?(?:full|entire|whole|complete) "
+    r"(?:change ?log|readme|licen[cs]e|guide|manual|runbook|handbook|chapter|book|specification|[\w/-]+\.[a-z]{1,4})|"
+    r"from (?:beginning|start) to (?:end|finish)|from top to bottom)"
+)
+_SHOW = r"\b(?:repeat|reproduce|recite|print|quote|show|output|return|give|dump|contains?|includes?)\w*\b"
+# A dot in a file's name ends no sentence; "show whether the whole text …" asks something else.
+_UNTIL = r"(?:(?![.;!?](?:\s|$)|\n|\b(?:whether|if|how|where|which|what|who|when)\b).){0,80}?"
+_VERBATIM = re.compile(rf"{_REPEAT}{_UNTIL}\b{_WHOLE}(?!\w)|{_SHOW}{_UNTIL}\b{_WHOLE_TEXT}(?!\w)", re.IGNORECASE)
 
 _PROVOKING_WORDS = re.compile(
     r"\b(?:(?:does|do|did)(?: not|n't|n’t) exist|non-?existent|no-such-[\w-]+|does-not-exist[\w-]*|not-a-real-[\w-]+|"
@@ -101,17 +120,19 @@ def provokes_an_error(item: Item, context: Context) -> Iterator[Hit]:
 
 def too_few_turns(item: Item, context: Context) -> Iterator[Hit]:
     """TW110."""
-    limit = item.metadata.max_turns
+    limit = item.metadata.max_turns or DEFAULT_MAX_TURNS
     needed = turns_needed(item)
-    if item.kind != "agent" or limit is None or limit >= needed:
+    if item.kind != "agent" or limit >= needed:
         return
     named = level(item)
-    reason = f"its id calls it {named}" if named else f"its query makes {steps(item.query)} requests"
+    by_level = named is not None and steps(item.query) + 1 < needed
+    reason = f"its id calls it {named}" if by_level else f"its query makes {steps(item.query)} requests"
+    is_set = item.metadata.max_turns is not None
     yield Hit(
         item.id,
         "metadata.maxTurns",
-        f"is {limit}, and {reason}: {needed} are needed at least",
-        f"set it to {max(needed, 2 * limit)} or so, or leave it out; it is a guard against loops, not a measure",
+        f"is {limit if is_set else f'not set, so {limit}'}, and {reason}: {needed} are needed at least",
+        f"set it to {max(needed, 2 * limit)} or so; it is a guard against loops, not a measure",
     )
 
 
@@ -126,7 +147,8 @@ def _is_placeholder(host: str) -> bool:
     # below example.com nothing answers: api.example.com
     if re.search(r"\.example\.(?:com|org|net)$", host):
         return True
-    name = labels[-2]
+    is_country = len(labels) > 2 and len(labels[-1]) == 2 and labels[-2] in _SECOND_LEVEL
+    name = labels[-3 if is_country else -2]
     return bool(_PLACEHOLDER_LABEL.fullmatch(name)) and not _BARE_LABEL.fullmatch(name)
 
 
