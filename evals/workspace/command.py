@@ -11,10 +11,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Literal
 
 from evals.errors import TwogateError
 
@@ -24,6 +24,8 @@ _GRACE_SECONDS: Final = 20.0
 _LAST_OUTPUT_SECONDS: Final = 1.0
 
 DEFAULT_OUTPUT_BYTES: Final = 1024 * 1024
+
+OnOutput = Callable[[Literal["stdout", "stderr"], bytes], None]
 
 
 class RunCancelledError(Exception):
@@ -65,13 +67,15 @@ def run_command(
     env: Mapping[str, str],
     timeout: float,
     max_output_bytes: int = DEFAULT_OUTPUT_BYTES,
+    on_output: OnOutput | None = None,
     cancel: threading.Event | None = None,
 ) -> CommandResult:
     """Run `argv` in `cwd` with exactly the environment `env`, standard input empty, for at most `timeout` seconds.
 
     The command gets a process group of its own, killed whole at the timeout and also after a normal end; on Linux
     whatever left the group is killed as well (see `evals.workspace.supervisor`). Output past `max_output_bytes` a
-    stream is read and dropped, so that the command never waits for a reader.
+    stream is read and dropped, so that the command never waits for a reader; `on_output` gets all of it as it comes,
+    called on this thread with a stream's name and its next bytes.
 
     Raises `RunCancelledError` when `cancel` is set meanwhile, `TwogateError` when the supervising process was lost.
     """
@@ -98,7 +102,7 @@ def run_command(
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(json.dumps(request).encode() + b"\n")
             process.stdin.flush()
-        streams = _Streams(process, result_read, max_output_bytes)
+        streams = _Streams(process, result_read, max_output_bytes, on_output)
         streams.drain(time.monotonic() + timeout + _GRACE_SECONDS, cancel)
         return _result(streams)
     finally:
@@ -109,11 +113,12 @@ def run_command(
 class _Streams:
     """Reads standard output, standard error and the outcome at once, keeping what the limit allows."""
 
-    def __init__(self, process: subprocess.Popen[bytes], outcome: int, limit: int) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], outcome: int, limit: int, on_output: OnOutput | None) -> None:
         assert process.stdout is not None
         assert process.stderr is not None
         self._process = process
         self._limit = limit
+        self._on_output = on_output
         self._give_up = float("inf")
         self._kept: dict[str, bytearray] = {"stdout": bytearray(), "stderr": bytearray(), "outcome": bytearray()}
         self._total = dict.fromkeys(self._kept, 0)
@@ -150,7 +155,12 @@ class _Streams:
             return
         kept = self._kept[key.data]
         self._total[key.data] += len(chunk)
-        kept += chunk if key.data == "outcome" else chunk[: max(0, self._limit - len(kept))]
+        if key.data == "outcome":
+            kept += chunk
+            return
+        kept += chunk[: max(0, self._limit - len(kept))]
+        if self._on_output is not None:
+            self._on_output(key.data, chunk)
 
     def captured(self, name: str) -> Captured:
         """What one stream wrote."""

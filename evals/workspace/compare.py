@@ -1,42 +1,18 @@
-"""Comparing the runs of one command: what is known to vary is put aside first, and said so."""
+"""Comparing the runs of one command, after what is known to vary was put aside (`evals.workspace.normalising`)."""
 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final, Literal
 
+from evals.workspace.normalising import Normalised, Whole
+
 Stream = Literal["exit status", "stdout", "stderr"]
 
 _LINE_CHARS: Final = 500
-
-# Durations that test runners print. (rule's name, pattern, what stands there afterwards)
-_ELAPSED: Final = (
-    (
-        "unittest elapsed time",
-        re.compile(r"^(Ran \d+ tests? in )\d+(?:\.\d+)?s", re.MULTILINE),
-        r"\1<elapsed>s",
-    ),
-    (
-        "pytest elapsed time",
-        re.compile(
-            r"^((?:=+ )?(?:\d+ \w+, )*(?:\d+ \w+|no tests ran) in )\d+\.\d+s(?: \(\d+:\d\d:\d\d\))?",
-            re.MULTILINE,
-        ),
-        r"\1<elapsed>s",
-    ),
-)
-
-
-@dataclass(frozen=True)
-class Normalised:
-    """Text with what is known to vary replaced, and the names of the rules that replaced something."""
-
-    text: str
-    rules: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -49,40 +25,25 @@ class RunOutput:
 
     @property
     def digest(self) -> str:
-        """``sha256:`` and the hexadecimal digest of the normalised standard output, a NUL byte and standard error."""
-        parts = (self.stdout.text.encode("utf-8"), self.stderr.text.encode("utf-8"))
-        return "sha256:" + hashlib.sha256(b"\0".join(parts)).hexdigest()
+        """``sha256:`` and the hexadecimal digest of the normalised standard output, a NUL byte and standard error. Of a
+        stream that was cut the text is followed by a NUL byte and the hexadecimal digest of the whole stream."""
+        parts: list[str] = []
+        for stream in (self.stdout, self.stderr):
+            parts += [stream.text] if stream.whole is None else [stream.text, stream.whole.digest]
+        return "sha256:" + hashlib.sha256("\0".join(parts).encode("utf-8")).hexdigest()
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The first thing in which a run differs from the first one. `line` counts from 1; None for the exit status. A
-    text that is None: that run has no such line."""
+    """The first thing in which a run differs from the first one. `line` counts from 1; None for the exit status, and
+    for a stream that differs past what was kept of it, of which the texts tell size and digest. A text that is None:
+    that run has no such line."""
 
     stream: Stream
     line: int | None
     run: int
     expected: str | None
     found: str | None
-
-
-def normalise(output: bytes, paths: Sequence[tuple[str, str]]) -> Normalised:
-    """Decode one stream and replace folders (`paths`: folder, name) and test runners' elapsed times.
-
-    Bytes that are not UTF-8 stand as ``\\xNN``.
-    """
-    text = output.decode("utf-8", "backslashreplace")
-    rules = []
-    for folder, name in paths:
-        replaced = text.replace(folder, name)
-        if replaced != text:
-            rules.append(f"path of the {name.strip('<>')}")
-        text = replaced
-    for rule, pattern, replacement in _ELAPSED:
-        text, count = pattern.subn(replacement, text)
-        if count:
-            rules.append(rule)
-    return Normalised(text, tuple(rules))
 
 
 def first_difference(runs: Sequence[RunOutput]) -> Difference | None:
@@ -96,15 +57,27 @@ def first_difference(runs: Sequence[RunOutput]) -> Difference | None:
             ("stderr", first.stderr, other.stderr),
         )
         for stream, expected, found in pairs:
-            difference = _first_line(stream, number, expected.text, found.text)
+            difference = _in_stream(stream, number, expected, found)
             if difference is not None:
                 return difference
     return None
 
 
-def _first_line(stream: Stream, run: int, expected: str, found: str) -> Difference | None:
-    if expected == found:
-        return None
+def _in_stream(stream: Stream, run: int, expected: Normalised, found: Normalised) -> Difference | None:
+    if expected.text != found.text:
+        return _first_line(stream, run, expected.text, found.text)
+    if expected.whole != found.whole:
+        return Difference(stream, None, run, _past_kept(expected.whole), _past_kept(found.whole))
+    return None
+
+
+def _past_kept(whole: Whole | None) -> str:
+    if whole is None:
+        return "nothing past the part that is kept"
+    return f"past the part that is kept: {whole.size} bytes in all, sha256:{whole.digest}"
+
+
+def _first_line(stream: Stream, run: int, expected: str, found: str) -> Difference:
     for number, (one, other) in enumerate(zip_longest(expected.split("\n"), found.split("\n")), 1):
         if one != other:
             return Difference(stream, number, run, _cut(one), _cut(other))

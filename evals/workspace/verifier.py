@@ -9,13 +9,14 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from evals.errors import TwogateError
 from evals.workspace.bounded import PatternTimeoutError, in_worker
 from evals.workspace.command import DEFAULT_OUTPUT_BYTES, CommandResult, run_command
-from evals.workspace.compare import Normalised, RunOutput, first_difference, normalise
+from evals.workspace.compare import RunOutput, first_difference
 from evals.workspace.copying import Skipped, copy_workspace, remove_copy
+from evals.workspace.normalising import Normaliser
 from evals.workspace.paths import WorkspaceError
 from evals.workspace.report import Check, Run, VerificationReport
 from evals.workspace.safe import SafeWorkspace
@@ -57,8 +58,9 @@ def verify(
     with tempfile.TemporaryDirectory(prefix="twogate-verify-", ignore_cleanup_errors=True) as folder:
         scratch = Path(os.path.realpath(folder))
         for number in range(1, task.repeat_count + 1):
-            result, not_copied = _run_once(task, workspace, scratch, options, bwrap, cancel)
-            run, output, used = _as_run(number, result, scratch, options.sandbox)
+            streams = _Streams(scratch, options)
+            result, not_copied = _run_once(task, workspace, scratch, options, bwrap, streams, cancel)
+            run, output, used = _as_run(number, result, streams)
             runs.append(run)
             outputs.append(output)
             rules |= used
@@ -117,6 +119,7 @@ def _run_once(
     scratch: Path,
     options: Options,
     bwrap: str | None,
+    streams: _Streams,
     cancel: threading.Event | None,
 ) -> tuple[CommandResult, tuple[Skipped, ...]]:
     # The same place for every repeat, so that paths and what is derived from them do not vary.
@@ -141,6 +144,7 @@ def _run_once(
             env=environment,
             timeout=task.timeout_seconds,
             max_output_bytes=options.max_output_bytes,
+            on_output=streams.feed,
             cancel=cancel,
         )
     finally:
@@ -149,12 +153,22 @@ def _run_once(
     return result, skipped
 
 
-def _as_run(number: int, result: CommandResult, scratch: Path, sandbox: Sandbox) -> tuple[Run, RunOutput, set[str]]:
-    paths = [(str(scratch / "workspace"), "<workspace>"), (str(scratch), "<scratch folder>")]
-    if sandbox == "bwrap":
-        paths.insert(0, (INSIDE, "<workspace>"))
-    stdout: Normalised = normalise(result.stdout.content, paths)
-    stderr: Normalised = normalise(result.stderr.content, paths)
+class _Streams:
+    """Takes a run's output as it comes, for it may be longer than what is kept of it."""
+
+    def __init__(self, scratch: Path, options: Options) -> None:
+        paths = [(str(scratch / "workspace"), "<workspace>"), (str(scratch), "<scratch folder>")]
+        if options.sandbox == "bwrap":
+            paths.insert(0, (INSIDE, "<workspace>"))
+        self.stdout = Normaliser(paths, options.max_output_bytes)
+        self.stderr = Normaliser(paths, options.max_output_bytes)
+
+    def feed(self, stream: Literal["stdout", "stderr"], chunk: bytes) -> None:
+        (self.stdout if stream == "stdout" else self.stderr).feed(chunk)
+
+
+def _as_run(number: int, result: CommandResult, streams: _Streams) -> tuple[Run, RunOutput, set[str]]:
+    stdout, stderr = streams.stdout.finish(), streams.stderr.finish()
     run = Run(
         number=number,
         exit_status=result.exit_status,
@@ -163,7 +177,7 @@ def _as_run(number: int, result: CommandResult, scratch: Path, sandbox: Sandbox)
         error=result.error or (None if result.clean else "left a process that could not be killed"),
         duration_seconds=result.duration,
         output_digest="",
-        truncated=result.stdout.truncated or result.stderr.truncated,
+        truncated=stdout.whole is not None or stderr.whole is not None,
         stdout=stdout.text,
         stderr=stderr.text,
     )

@@ -165,6 +165,32 @@ def test_truncated_output_is_told(root: Path) -> None:
     assert report.runs[0].stdout == "x" * 10
 
 
+RANDOM = "random.random(), 'x' * random.randint(1, 99999)"
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@pytest.mark.parametrize("varies", [RANDOM, "random.random()"], ids=["size", "content"])
+def test_output_that_varies_past_the_kept_part_is_nondeterministic(root: Path, stream: str, varies: str) -> None:
+    code = f"import random, sys; sys.{stream}.write('a' * (1 << 20)); print({varies}, file=sys.{stream})"
+    report = verified(root, **python(code))
+    assert not report.passed
+    assert report.deterministic is False
+    assert [run.truncated for run in report.runs] == [True, True]
+    assert report.runs[0].output_digest != report.runs[1].output_digest
+    assert report.first_difference is not None
+    assert (report.first_difference.stream, report.first_difference.line) == (stream, None)
+    detail = check(report, "determinism").detail
+    assert f"nondeterministic: run 2 differs from run 1 in {stream}: 'past the part that is kept: 10" in detail
+
+
+def test_what_is_put_aside_is_put_aside_past_the_kept_part_too(root: Path) -> None:
+    code = "import os, random\nfor _ in range(50_000): print(f'Ran 1 test in {random.random() * 20:.3f}s', os.getcwd())"
+    report = verified(root, **python(code))
+    assert report.passed, report.to_text()
+    assert [run.truncated for run in report.runs] == [True, True]
+    assert len({run.output_digest for run in report.runs}) == 1
+
+
 def test_every_pattern_is_reported_with_where_it_is(root: Path) -> None:
     report = verified(
         root,
