@@ -61,13 +61,15 @@ def drafts_from_test_cases(path: Path, gate: Gate = "pr", dataset: str | None = 
     left_out = 0
     references = 0
     for case in cases:
-        category = slugged(case.category, keep_underscores=True) or "uncategorised"
+        # the tool's name as it is: coverage and lint compare it with the server's
+        category = _plain_name(case.category.strip()) or "uncategorised"
+        group = slugged(category, keep_underscores=True) or "uncategorised"
         tools = list(dict.fromkeys(_plain_name(name) for name in case.expectedTools))
         if gate == "pr" and not tools:
             left_out += 1
             continue
         slug = slugged(_without_prefix(case.id, case.category)) or "case"
-        identifier = unique_id(f"{gate}/{category}/{slug}", taken)
+        identifier = unique_id(f"{gate}/{group}/{slug}", taken)
         taken.add(identifier)
         reference = (case.reference or "").strip()
         references += bool(reference)
@@ -110,15 +112,19 @@ def drafts_from_qa(path: Path, category: str = "qa", dataset: str | None = None)
 
 
 def drafts_from_run(
-    record: RunRecord, trials: Iterable[TrialResult], originals: Iterable[StoredItem], dataset: str | None = None
+    record: RunRecord,
+    trials: Iterable[TrialResult],
+    originals: Iterable[StoredItem] | None,
+    dataset: str | None = None,
 ) -> Drafts:
     """A draft of each item that failed in a run, under a new id, with what the run showed.
 
-    originals: the items as they are now; an item that is gone is drafted from the journal alone.
+    originals: the items as they are now; an item that is gone is drafted from the journal alone. None: the whole
+    dataset is gone.
     """
     if record.gate not in ("pr", "merge"):
         raise TwogateError(f"run {record.run}: is no run of a gate; import its question file instead")
-    known = {item.id: item for item in originals}
+    known = {item.id: item for item in originals or ()}
     failed: dict[str, TrialResult] = {}
     for trial in trials:
         if trial.outcome == "failed":
@@ -130,6 +136,7 @@ def drafts_from_run(
         original = known.get(identifier)
         if original is None:
             original = _from_journal(trial)
+        if identifier not in known and originals is not None:
             notes.append(f"{identifier}: is no longer in {record.dataset}; drafted from the journal alone")
         new = unique_id(f"{identifier}-draft", taken)
         taken.add(new)
@@ -140,6 +147,8 @@ def drafts_from_run(
         else:
             text = f"{DRAFT}: check the reference ({trial.reason}): {original.expected_output}"
             items.append(StoredItem(new, original.input, text, original.metadata))
+    if originals is None:
+        notes.append(f"the dataset {record.dataset} is not there (any more); drafted from the journal alone")
     if not items:
         raise TwogateError(f"run {record.run}: no trial failed, so there is nothing to draft")
     notes.append("read docs/diagnosis.md first: a failure is the case's doing less often than it seems")

@@ -62,7 +62,7 @@ class ServerAccess:
 
 def dataset_source(access: ServerAccess, name: str) -> Source:
     """A dataset's active items. Raises TwogateError when there is no such dataset."""
-    found = _dataset(access, name)
+    found = find_dataset(access, name)
     if found is None:
         raise TwogateError(
             f"there is no dataset {name!r} in {access.writer.where}; push a file into it, or name another"
@@ -82,7 +82,7 @@ def sources(access: ServerAccess, files: Sequence[Path], datasets: Sequence[str]
     taken to be for the default dataset of the gate its ids name. Raises TwogateError with the problems of all.
     """
     if not files and not datasets:
-        found = [one for name in DEFAULT_DATASETS.values() if (one := _dataset(access, name)) is not None]
+        found = [one for name in DEFAULT_DATASETS.values() if (one := find_dataset(access, name)) is not None]
         if not found:
             raise TwogateError(
                 f"{access.writer.where} has neither {' nor '.join(DEFAULT_DATASETS.values())}; name a FILE or --dataset"
@@ -141,7 +141,8 @@ def named_source(access: ServerAccess, name: str) -> Source:
     return dataset_source(access, name)
 
 
-def _dataset(access: ServerAccess, name: str) -> Source | None:
+def find_dataset(access: ServerAccess, name: str) -> Source | None:
+    """A dataset's active items; None when there is no such dataset."""
     found = access.writer.dataset(name)
     if found is None:
         return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evals.cli.items_exchange import archive, diff, export, import_, push
-from evals.cli.items_shared import DATASETS, EMBEDDED, FILE, FILES, OUTPUT, TARGET, open_access, run_folder
+from evals.cli.items_shared import DATASETS, EMBEDDED, FILE, FILES, OUTPUT, TARGET, find_run, open_access
 
 __all__ = ["export", "items"]
 
@@ -159,7 +159,7 @@ def coverage(
     from evals.errors import TwogateError
     from evals.runs.journal import read_journal
 
-    folder = run_folder(run_name) if run_name is not None else None
+    folder = find_run(run_name)[1] if run_name is not None else None
     with open_access(embedded) as access:
         checked = _checked(access, files, datasets)
     found = [item for label, one in checked for item in one.or_raise(label)]

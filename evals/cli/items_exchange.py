@@ -12,9 +12,9 @@ from evals.cli.items_shared import (
     EMBEDDED,
     FILE,
     OUTPUT,
+    find_run,
     open_access,
     raise_problems,
-    run_folder,
     show_changes,
 )
 
@@ -168,15 +168,15 @@ def import_(
     if output.exists():
         raise TwogateError(f"{output}: exists already; name a new file")
     if run_name is not None:
-        from evals.authoring.sources import dataset_source
+        from evals.authoring.sources import find_dataset
         from evals.runs.journal import read_journal
         from evals.runs.reading import read_record
 
-        folder = run_folder(run_name)
+        settings, folder = find_run(run_name)
         record, trials = read_record(folder), list(read_journal(folder))
-        with open_access(embedded) as access:
-            originals = dataset_source(access, record.dataset).content.items
-        drafts = drafts_from_run(record, trials, originals, dataset)
+        with open_access(embedded, settings) as access:
+            found = find_dataset(access, record.dataset)
+        drafts = drafts_from_run(record, trials, None if found is None else found.content.items, dataset)
     elif is_xml:
         assert source is not None
         drafts = drafts_from_qa(source, category or "qa", dataset)

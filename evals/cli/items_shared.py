@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from evals.authoring.sources import ServerAccess
+    from evals.settings import Settings
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 FILES = click.argument("files", nargs=-1, type=FILE, metavar="[FILE]...")
@@ -27,22 +29,27 @@ DRY_RUN = click.option("--dry-run", is_flag=True, help="Say what would be done, 
 OUTPUT = click.option("-o", "--output", type=FILE, metavar="FILE", help="Write here instead of standard output.")
 
 
-def open_access(embedded: bool) -> ServerAccess:
+def open_access(embedded: bool, settings: Settings | None = None) -> ServerAccess:
+    """settings: those of `find_run`, whose server holds the run's dataset."""
     from evals.authoring.sources import ServerAccess
     from evals.settings import Settings
 
-    return ServerAccess(Settings.load(), embedded=embedded)
+    settings = settings or Settings.load()
+    # a demo is recorded in a store of its own, whatever the environment names
+    return ServerAccess(settings, embedded=embedded or settings.demo)
 
 
-def run_folder(name: str) -> Path:
+def find_run(name: str) -> tuple[Settings, Path]:
+    """The folder of a run, and the settings whose server holds its dataset."""
     from evals.errors import TwogateError
     from evals.runs.reading import locate_run
     from evals.settings import Settings
 
-    _, folder = locate_run(Settings.load(), name)
+    settings, folder = locate_run(Settings.load(), name)
     if folder is None:
         raise TwogateError(f"there is no run {name!r} in .twogate/runs; name one that is there, or its folder")
-    return folder
+    demo = replace(settings, demo=True)
+    return (demo if demo.state in folder.resolve().parents else settings), folder
 
 
 def show_changes(lines: Iterable[str]) -> None:

@@ -68,6 +68,25 @@ def test_test_cases_as_tool_call_items(tmp_path: Path) -> None:
     assert (len(checked.items), checked.problems, checked.drafts) == (2, (), ())
 
 
+def test_a_category_stays_the_tools_name(tmp_path: Path) -> None:
+    """Coverage and lint compare it with the server's names, where getInvoice is not getinvoice."""
+    path = cases(
+        tmp_path,
+        [
+            {**CASES[0], "id": "one", "category": "getInvoice"},
+            {**CASES[0], "id": "two", "category": "mcp__billing__get.Invoice"},
+            {**CASES[0], "id": "three", "category": " "},
+        ],
+    )
+    for gate in ("pr", "merge"):
+        drafts = drafts_from_test_cases(path, gate)
+        assert [(item.id, item.metadata["category"]) for item in drafts.content.items] == [
+            (f"{gate}/getinvoice/one", "getInvoice"),
+            (f"{gate}/get-invoice/two", "get.Invoice"),
+            (f"{gate}/uncategorised/three", "uncategorised"),
+        ]
+
+
 def test_test_cases_as_agent_items(tmp_path: Path) -> None:
     drafts = drafts_from_test_cases(cases(tmp_path, CASES), "merge", "mine-merge")
     assert drafts.content.name == "mine-merge"
@@ -186,6 +205,14 @@ def test_failures_of_a_run() -> None:
     assert drafts.notes[0] == "pr/get_task/gone: is no longer in things-pr; drafted from the journal alone"
     checked = check_content(drafts.content)
     assert (checked.problems, len(checked.drafts)) == ((), 2)
+
+
+def test_failures_of_a_run_whose_dataset_is_gone() -> None:
+    drafts = drafts_from_run(record(), [trial("pr/get_task/one", "failed")], None)
+    (item,) = drafts.content.items
+    assert (item.id, item.metadata["expectedTools"]) == ("pr/get_task/one-draft", ["get_task"])
+    assert drafts.notes[0] == "the dataset things-pr is not there (any more); drafted from the journal alone"
+    assert len(drafts.notes) == 2
 
 
 def test_failures_of_a_judged_run() -> None:
