@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
@@ -135,21 +136,21 @@ def run(output: Path | None, json_path: Path | None, **options: Any) -> None:
     Exit codes: 0 the threshold is met; 1 it is not, or the run could not be set up; 2 usage.
     """
     from evals.qa.markdown import to_markdown
-    from evals.qa.output import check_writable, write_report
-    from evals.runs.journal import write_json
+    from evals.qa.output import check_writable, print_text, write_text
 
-    check_writable({"--output": output, "--json": json_path})
+    check_writable({"--output": output, "--json": json_path}, _files_read(options))
     outcome = _execute(options)
     report = to_markdown(outcome.report)
-    write_report(outcome.run.folder / "report.md", report)
+    problems = [*outcome.unwritten, write_text(outcome.run.folder / "report.md", report)]
     if json_path is not None:
-        write_json(json_path, outcome.report)
-    if output is not None:
-        write_report(output, report)
-        click.echo(f"report: {output}", err=True)
+        problems.append(write_text(json_path, outcome.report.model_dump_json(indent=2) + "\n"))
+    unwritten = write_text(output, report) if output is not None else None
+    problems.append(unwritten)
+    if output is None or unwritten is not None:
+        problems.append(print_text(report))
     else:
-        click.echo(report, nl=False)
-    _end(outcome.report.met, outcome.report.interrupted)
+        click.echo(f"report: {output}", err=True)
+    _end(outcome.report.met, outcome.report.interrupted, problems)
 
 
 @qa.command("lint", cls=GreedyCommand)
@@ -163,23 +164,24 @@ def lint(file: Path, ignored: tuple[str, ...], as_json: bool) -> None:
     """
     from evals.qa.file import load_qa
     from evals.qa.lint import CODES, findings_json, lint_file
+    from evals.qa.output import print_text
 
     unknown = [code for code in ignored if code not in CODES]
     if unknown:
         raise click.UsageError(f"--ignore: {', '.join(unknown)} is no code; the codes are {', '.join(CODES)}")
     loaded = load_qa(file)
     findings = [one for one in lint_file(loaded) if one.code not in ignored]
+    errors = sum(one.severity == "error" for one in findings)
     if as_json:
-        click.echo(findings_json(loaded, findings))
+        lines = [findings_json(loaded, findings)]
     else:
-        for note in loaded.notes:
-            click.echo(f"note: {note}")
-        for one in findings:
-            click.echo(f"{file}: {one}")
-        errors = sum(one.severity == "error" for one in findings)
         counted = f"{errors} errors, {len(findings) - errors} warnings" if findings else "nothing to mend"
-        click.echo(f"{len(loaded.pairs)} pairs: {counted}")
-    raise SystemExit(1 if any(one.severity == "error" for one in findings) else 0)
+        lines = [
+            *(f"note: {note}" for note in loaded.notes),
+            *(f"{file}: {one}" for one in findings),
+            f"{len(loaded.pairs)} pairs: {counted}",
+        ]
+    _end(errors == 0, False, [print_text("".join(f"{line}\n" for line in lines))])
 
 
 @qa.command("solve", cls=GreedyCommand)
@@ -196,7 +198,7 @@ def solve(output: Path | None, **options: Any) -> None:
     written. A pair whose solving called a tool that is not marked read-only is flagged. Exit codes: 0 the file is
     written; 1 it is not; 2 usage.
     """
-    from evals.qa.output import check_writable, new_file_for
+    from evals.qa.output import check_writable, new_file_for, print_text, write_new
     from evals.qa.solve import solve_outcome
 
     path = new_file_for(options["file"], output)
@@ -204,12 +206,31 @@ def solve(output: Path | None, **options: Any) -> None:
     # Proposals are held to no threshold.
     outcome = _execute({**options, "threshold": Fraction(0)})
     solved = solve_outcome(outcome)
-    if not outcome.report.interrupted:
-        path.write_bytes(solved.source)
-    for line in solved.lines():
-        click.echo(line)
-    click.echo("not written: interrupted" if outcome.report.interrupted else f"written: {path}")
-    _end(True, outcome.report.interrupted)
+    problems = [*outcome.unwritten, print_text("".join(f"{line}\n" for line in solved.lines()))]
+    if outcome.report.interrupted:
+        said = "not written: interrupted"
+    elif (unwritten := write_new(path, solved.source)) is None:
+        said = f"written: {path}"
+    else:
+        spare = outcome.run.folder / "solved.xml"
+        problems += [unwritten, write_new(spare, solved.source)]
+        said = f"written: {spare}"
+    problems.append(print_text(f"{said}\n"))
+    _end(True, outcome.report.interrupted, problems)
+
+
+def _files_read(options: dict[str, Any]) -> list[tuple[str, Path]]:
+    """The files that a run reads, or its server does, each with what it is."""
+    from evals.target import CONFIG_FILE, MCP_FILE
+
+    named = [
+        ("the question file", options["file"]),
+        ("the script", options["script"]),
+        ("the target's file", options["target"]),
+    ]
+    folder = [("this folder's settings", Path(name)) for name in (CONFIG_FILE, MCP_FILE, ".env")]
+    words = [("an argument of the server", Path(word)) for word in options["args"]]
+    return [(what, path) for what, path in (*named, *folder, *words) if path is not None]
 
 
 def _execute(options: dict[str, Any]) -> Any:
@@ -235,7 +256,11 @@ def _execute(options: dict[str, Any]) -> Any:
         return run_qa(request, settings, reporter)
 
 
-def _end(met: bool, interrupted: bool) -> None:
+def _end(met: bool, interrupted: bool, problems: Sequence[str | None] = ()) -> None:
+    """End the program: what was not written is told, and makes it fail."""
+    told = [problem for problem in problems if problem is not None]
+    for problem in told:
+        click.echo(f"error: {problem}", err=True)
     if interrupted:
         raise SystemExit(130)
-    raise SystemExit(0 if met else 1)
+    raise SystemExit(0 if met and not told else 1)

@@ -20,6 +20,7 @@ from evals.errors import TwogateError
 from evals.gate import DEFAULT_THRESHOLD
 from evals.qa.file import QaFile, QaPair, load_qa
 from evals.qa.measure import item_id, qa_cases
+from evals.qa.output import write_text
 from evals.qa.prompt import SYSTEM
 from evals.qa.report import Asked, QaReport, build_report
 from evals.qa.server import ServerOptions, Servers, find_servers, list_servers_tools
@@ -27,7 +28,7 @@ from evals.recording.client import open_recorder
 from evals.recording.server import open_server, reach_loopback_directly
 from evals.redact import Redactor
 from evals.runs.core import Reporter, RunPlan, run_plan
-from evals.runs.journal import read_journal, write_json
+from evals.runs.journal import read_journal
 from evals.runs.models import RunOutcome
 from evals.runs.run import run_metadata, run_name
 from evals.runs.trial import TrialResult
@@ -73,6 +74,8 @@ class QaOutcome:
     results: tuple[TrialResult, ...]
     report: QaReport
     run: RunOutcome
+    unwritten: tuple[str, ...] = ()
+    """Why files of the run's folder could not be written, one line each."""
 
 
 def run_qa(request: QaRequest, settings: Settings, reporter: Reporter) -> QaOutcome:
@@ -150,8 +153,15 @@ def run_qa(request: QaRequest, settings: Settings, reporter: Reporter) -> QaOutc
             file=file.path.name,
             tool_names=[tool.name for tool in tools],
         )
-        write_json(outcome.folder / REPORT_FILE, report)
-        return QaOutcome(file=file, tools=tools, results=results, report=report, run=outcome)
+        unwritten = write_text(outcome.folder / REPORT_FILE, report.model_dump_json(indent=2) + "\n")
+        return QaOutcome(
+            file=file,
+            tools=tools,
+            results=results,
+            report=report,
+            run=outcome,
+            unwritten=(unwritten,) if unwritten is not None else (),
+        )
 
 
 def select_pairs(file: QaFile, id_regex: str | None) -> tuple[QaPair, ...]:
