@@ -20,6 +20,7 @@ from evals.authoring.dataset_file import DatasetContent, half_characters, unique
 from evals.authoring.stored import StoredItem
 from evals.errors import TwogateError
 from evals.items import DEFAULT_DATASETS, Gate
+from evals.shipped import guide
 
 if TYPE_CHECKING:
     from evals.runs.models import RunRecord
@@ -151,7 +152,7 @@ def drafts_from_run(
         notes.append(f"the dataset {record.dataset} is not there (any more); drafted from the journal alone")
     if not items:
         raise TwogateError(f"run {record.run}: no trial failed, so there is nothing to draft")
-    notes.append("read docs/diagnosis.md first: a failure is the case's doing less often than it seems")
+    notes.append(f"read {guide('diagnosis.md')} first: a failure is the case's doing less often than it seems")
     return _drafts(items, "pr" if record.gate == "pr" else "merge", dataset or record.dataset, notes)
 
 

@@ -10,6 +10,7 @@ import click
 
 from evals.cli.items_exchange import archive, diff, export, import_, push
 from evals.cli.items_shared import DATASETS, EMBEDDED, FILE, FILES, OUTPUT, TARGET, find_run, open_access
+from evals.shipped import guide
 
 __all__ = ["export", "items"]
 
@@ -21,13 +22,19 @@ if TYPE_CHECKING:
     from evals.items import Item
 
 
-@click.group()
-def items() -> None:
-    """Write, check and move the cases of a dataset.
+_HELP = f"""Write, check and move the cases of a dataset.
 
-    FILE is a dataset file: {"dataset": NAME, "items": [...]}, or the list of items alone. Without a FILE and
-    --dataset, the default datasets are read. See docs/authoring.md.
-    """
+FILE is a dataset file: {{"dataset": NAME, "items": [...]}}, or the list of items alone. Without a FILE and
+--dataset, the default datasets are read.
+
+\b
+See {guide("authoring.md")}
+"""
+
+
+@click.group(help=_HELP)
+def items() -> None:
+    """The group; its help names a file that is elsewhere in every installation."""
 
 
 @items.command()

@@ -8,11 +8,13 @@ import sys
 
 import click
 
+from evals.shipped import guide
 
-@click.command()
+
+@click.command(epilog=f"\b\nThe report, key by key: {guide('verifier.md')}")
 @click.argument("task", type=click.Path(), metavar="TASK.json")
 @click.argument("workspace", type=click.Path())
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON (schema in docs/verifier.md).")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON (its keys: see below).")
 @click.option(
     "--sandbox",
     type=click.Choice(["none", "bwrap"]),

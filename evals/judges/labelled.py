@@ -19,6 +19,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from evals.conversation import Conversation, ToolCall, Turn
 from evals.errors import TwogateError
 from evals.scoring.judge import Verdict
+from evals.shipped import guide
 
 _NonBlank = Annotated[str, StringConstraints(pattern=r"\S")]
 
@@ -107,7 +108,7 @@ def load_labelled(path: Path) -> tuple[LabelledConversation, ...]:
             f"{path}: is not JSON: {error.msg} at line {error.lineno}, column {error.colno}; mend it there"
         ) from None
     except RecursionError:
-        raise TwogateError(f"{path}: is nested too deep to be read; see docs/judges.md for the format") from None
+        raise TwogateError(f"{path}: is nested too deep to be read; see {guide('judges.md')} for the format") from None
     problems: list[str] = []
     conversations: tuple[LabelledConversation, ...] = ()
     try:

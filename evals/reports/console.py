@@ -12,6 +12,7 @@ from rich.text import Text
 
 from evals.runs.models import RunOutcome, RunRecord, RunSummary, TrialNote
 from evals.runs.trial import TrialResult
+from evals.shipped import guide
 
 MARKS = {"passed": "✅", "failed": "❌", "error": "🔥", "not_run": "⏭️"}
 
@@ -121,7 +122,7 @@ def closing_lines(outcome: RunOutcome, root: Path, iterations: int) -> list[str]
     lines.append(f"{loud}{outcome.recorded.line()}")
     lines += _circumstances(summary, outcome.folder, root)
     if summary.failures or summary.never_completed:
-        lines.append(f"🔎 twogate show {summary.run} --failed (what to look at first: docs/diagnosis.md)")
+        lines.append(f"🔎 twogate show {summary.run} --failed (what to look at first: {guide('diagnosis.md', root)})")
     lines.append(f"🔗 {summary.url or _relative(outcome.folder, root)}")
     if not summary.swept:
         lines.append("🧹 the sweep is strict, so this run fails")

@@ -330,7 +330,7 @@ def test_lint_findings_codes_and_exit_codes(items: Items) -> None:
         'pr.json: pr/read_file/bad: TW101 error: input.query: "Use read_file" names the tool read_file',
         "    why: a user knows no such name, so the case measures reading instead of choosing",
         "    fix: say what the user wants in the user's words, as one who has never seen the tool list "
-        "(docs/authoring.md#tw101)",
+        f"({REPOSITORY / 'docs' / 'authoring.md'}#tw101)",
         "1 error, 0 warnings in 3 items",
     ]
     assert items("lint", "--ignore", "TW101:pr/read_file/bad", file).code == 0
@@ -392,6 +392,7 @@ def test_failures_are_drafted_where_the_dataset_is_gone(items: Items, tmp_path: 
     failed_run(tmp_path / ".twogate" / "runs" / "some-run", "gone-pr")
     said = items("import", "--from-run", "latest", "-o", "drafts.json")
     assert said.code == 0
+    assert said.errors[1].startswith(f"note: read {REPOSITORY / 'docs' / 'diagnosis.md'} first: ")
     assert said.errors[0] == "note: the dataset gone-pr is not there (any more); drafted from the journal alone"
     (draft,) = json.loads(Path("drafts.json").read_text())["items"]
     assert draft["id"] == "pr/read_file/about-draft"

@@ -12,8 +12,9 @@ from evals.authoring.catalog import Catalog
 from evals.authoring.checking import Checked
 from evals.authoring.lint.registry import CODES, INVALID, INVALID_WHY, RULES
 from evals.authoring.lint.rules import Context, Severity
+from evals.shipped import guide
 
-GUIDE = "docs/authoring.md"
+GUIDE = "authoring.md"
 
 
 class Finding(BaseModel):
@@ -33,7 +34,7 @@ class Finding(BaseModel):
 
     @property
     def link(self) -> str:
-        return f"{GUIDE}#{self.code.lower()}"
+        return f"{guide(GUIDE)}#{self.code.lower()}"
 
 
 @dataclass(frozen=True)
