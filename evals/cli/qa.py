@@ -12,6 +12,7 @@ import click
 
 from evals.cli.greedy import GreedyCommand
 from evals.cli.types import FILE, SECONDS, Share
+from evals.shipped import guide
 
 
 class _QaGroup(click.Group):
@@ -153,12 +154,12 @@ def run(output: Path | None, json_path: Path | None, **options: Any) -> None:
     _end(outcome.report.met, outcome.report.interrupted, problems)
 
 
-@qa.command("lint", cls=GreedyCommand)
+@qa.command("lint", cls=GreedyCommand, epilog=f"\b\nThe rules: {guide('qa-authoring.md')}")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--ignore", "ignored", multiple=True, metavar="CODE...", help="Leave out findings with these codes.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def lint(file: Path, ignored: tuple[str, ...], as_json: bool) -> None:
-    """Check FILE against the rules of good question sets (docs/qa-authoring.md).
+    """Check FILE against the rules of good question sets.
 
     Exit codes: 0 there is no error (warnings may be); 1 there is one; 2 usage.
     """
