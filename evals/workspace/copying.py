@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Final
 
 from evals.errors import TwogateError
 from evals.workspace.paths import WorkspaceError, shown
@@ -38,7 +35,10 @@ def copy_workspace(workspace: SafeWorkspace, destination: Path) -> tuple[Skipped
     Mode bits and modification times are kept. A symbolic link that stays inside is made again as a relative link;
     one that leaves the root, leads to nothing or loops is left out, and so are FIFOs, sockets and devices.
     """
-    destination.mkdir(mode=0o700)
+    try:
+        destination.mkdir(mode=0o700)
+    except OSError as error:
+        raise TwogateError(f"the workspace cannot be copied: {error.strerror}") from None
     skipped: list[Skipped] = []
     folders: list[tuple[Path, int]] = []
     left = MAX_COPY_BYTES
@@ -77,27 +77,6 @@ def copy_workspace(workspace: SafeWorkspace, destination: Path) -> tuple[Skipped
 def _skipped(entry: Entry, reason: str) -> Skipped:
     # A name need not be Unicode; a report is.
     return Skipped(entry.path.encode("utf-8", "backslashreplace").decode(), reason)
-
-
-def remove_copy(folder: Path) -> None:
-    """Remove a copy whatever a command did to its permissions."""
-
-    def unlock(remove: Callable[..., Any], path: str, _: object) -> None:
-        parent = Path(path).parent
-        parent.chmod(0o700)
-        if not Path(path).is_symlink():
-            Path(path).chmod(0o700)
-        if remove is os.unlink or remove is os.rmdir:
-            remove(path)
-        else:
-            shutil.rmtree(path, ignore_errors=True)
-
-    if not folder.exists():
-        return
-    if sys.version_info >= (3, 12):
-        shutil.rmtree(folder, onexc=unlock)
-    else:
-        shutil.rmtree(folder, onerror=unlock)
 
 
 def _copy_file(entry: Entry, target: Path, left: int) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,12 +14,13 @@ from evals.errors import TwogateError
 from evals.workspace.bounded import PatternTimeoutError, in_worker
 from evals.workspace.command import DEFAULT_OUTPUT_BYTES, CommandResult, run_command
 from evals.workspace.compare import RunOutput, first_difference
-from evals.workspace.copying import Skipped, copy_workspace, remove_copy
+from evals.workspace.copying import Skipped, copy_workspace
 from evals.workspace.normalising import Normaliser
 from evals.workspace.paths import WorkspaceError
 from evals.workspace.report import Check, Run, VerificationReport
 from evals.workspace.safe import SafeWorkspace
 from evals.workspace.sandbox import INSIDE, INSIDE_TMP, Sandbox, find_bwrap, wrap
+from evals.workspace.scratch import Scratch
 from evals.workspace.task import Pattern, Task
 
 _REGEX_SECONDS: Final = 10.0
@@ -55,12 +55,11 @@ def verify(
     rules: set[str] = set()
     not_copied: tuple[Skipped, ...] = ()
     outputs: list[RunOutput] = []
-    with tempfile.TemporaryDirectory(prefix="twogate-verify-", ignore_cleanup_errors=True) as folder:
-        scratch = Path(os.path.realpath(folder))
+    with Scratch() as scratch:
         for number in range(1, task.repeat_count + 1):
-            streams = _Streams(scratch, options)
-            result, not_copied = _run_once(task, workspace, scratch, options, bwrap, streams, cancel)
-            run, output, used = _as_run(number, result, streams)
+            streams = _Streams(scratch.path, options)
+            result, not_copied = _run_once(task, workspace, scratch.path, options, bwrap, streams, cancel)
+            run, output, used = _as_run(number, result, scratch.clear(), streams)
             runs.append(run)
             outputs.append(output)
             rules |= used
@@ -122,14 +121,13 @@ def _run_once(
     streams: _Streams,
     cancel: threading.Event | None,
 ) -> tuple[CommandResult, tuple[Skipped, ...]]:
-    # The same place for every repeat, so that paths and what is derived from them do not vary.
     copy, home, temporary = scratch / "workspace", scratch / "home", scratch / "tmp"
-    folders = (copy, home, temporary)
-    for folder in folders:
-        remove_copy(folder)
     skipped = copy_workspace(workspace, copy)
-    home.mkdir(mode=0o700)
-    temporary.mkdir(mode=0o700)
+    try:
+        home.mkdir(mode=0o700)
+        temporary.mkdir(mode=0o700)
+    except OSError as error:
+        raise TwogateError(f"the scratch folders cannot be made: {error.strerror}") from None
     argv = task.command
     environment = command_environment(str(home), str(temporary), options.environment)
     if bwrap is not None:
@@ -137,19 +135,15 @@ def _run_once(
         path = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
         environment |= {"HOME": INSIDE_TMP, "TMPDIR": INSIDE_TMP, "PATH": path}
         argv = wrap(bwrap, argv, str(copy), environment["PATH"])
-    try:
-        result = run_command(
-            argv,
-            cwd=str(copy),
-            env=environment,
-            timeout=task.timeout_seconds,
-            max_output_bytes=options.max_output_bytes,
-            on_output=streams.feed,
-            cancel=cancel,
-        )
-    finally:
-        for folder in folders:
-            remove_copy(folder)
+    result = run_command(
+        argv,
+        cwd=str(copy),
+        env=environment,
+        timeout=task.timeout_seconds,
+        max_output_bytes=options.max_output_bytes,
+        on_output=streams.feed,
+        cancel=cancel,
+    )
     return result, skipped
 
 
@@ -167,14 +161,14 @@ class _Streams:
         (self.stdout if stream == "stdout" else self.stderr).feed(chunk)
 
 
-def _as_run(number: int, result: CommandResult, streams: _Streams) -> tuple[Run, RunOutput, set[str]]:
+def _as_run(number: int, result: CommandResult, left: str | None, streams: _Streams) -> tuple[Run, RunOutput, set[str]]:
     stdout, stderr = streams.stdout.finish(), streams.stderr.finish()
     run = Run(
         number=number,
         exit_status=result.exit_status,
         signal=result.signal,
         timed_out=result.timed_out,
-        error=result.error or (None if result.clean else "left a process that could not be killed"),
+        error=result.error or (left if result.clean else "left a process that could not be killed"),
         duration_seconds=result.duration,
         output_digest="",
         truncated=stdout.whole is not None or stderr.whole is not None,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evals.workspace import SafeWorkspace
-from evals.workspace.copying import copy_workspace, remove_copy
+from evals.workspace.copying import copy_workspace
 
 
 @pytest.fixture
@@ -63,16 +63,3 @@ def test_what_leads_outside_or_is_special_is_left_out_and_told(root: Path, tmp_p
     assert set(skipped) == {"out", "up", "dangling", "git", "fifo", "bad-\\udcff"}
     assert "outside the root" in skipped["out"]
     assert not any(os.path.lexists(copy / name) for name in skipped)
-
-
-def test_a_copy_is_removed_whatever_its_permissions(root: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    with SafeWorkspace(root) as workspace:
-        copy_workspace(workspace, copy)
-    (copy / "src").chmod(0o000)
-    (copy / "empty").chmod(0o000)
-    (copy / "out").symlink_to(root / "private")
-    remove_copy(copy)
-    assert not copy.exists()
-    assert (root / "private").read_text() == "x"
-    assert (root / "private").stat().st_mode & 0o777 == 0o600
