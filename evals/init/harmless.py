@@ -11,7 +11,7 @@ import re
 from itertools import pairwise
 
 _SECRET_PART = re.compile(
-    r"token|key|secret|passw|passphrase|credential|auth|bearer|cookie|session|signature|webhook|conn(?:ection)?[-_]?str",
+    r"token|key|secret|passw|passphrase|passcode|credential|auth|bearer|cookie|session|signature|webhook|conn(?:ection)?[-_]?str",
     re.IGNORECASE,
 )
 # Too short to be looked for inside of other words.

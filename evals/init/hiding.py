@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from evals.init.harmless import is_harmless, is_secret_name, looks_secret
@@ -16,7 +16,6 @@ _UNFIT = re.compile(r"[^A-Za-z0-9_]+")
 # The user's part of an address. A password may hold @ and / although it should not, so all to the last @ is taken,
 # unless what stands after the colon is a port.
 _USER_INFO = re.compile(r"(?<=://)(?:[^/?#\s:@]*:(?!\d{1,5}(?:[/?#]|$))\S*|[^/?#\s]*)(?=@)")
-_PUBLIC_USERS = ("git", "")
 # user:password@host without a scheme; not npm:name@1.2.3, name:tag@sha256:…
 _BARE_USER_INFO = re.compile(
     r"(?!(?:npm|jsr|mailto|acct|github|gitlab|workspace|file):)[A-Za-z0-9_.-]+:(?!//)\S+"
@@ -35,6 +34,7 @@ _GLUED = re.compile(r"(?P<flag>-H|-e)(?P<value>(?:[A-Za-z][A-Za-z0-9_-]*:\s*|[A-
 _PIECE = re.compile(r"sha(?:256|512):[0-9a-f]+|[^/?#&=:@,;]+")
 # What may stand beside variables and say nothing.
 _BETWEEN = re.compile(r"(?i)(?:(?:Bearer|Basic|Token|ApiKey|Bot)\b)?[\s:/,@]*")
+_HEADER_NAME = re.compile(r"(?i)x-[a-z0-9-]+|(?:proxy-)?authorization|api-key|cookie")
 _HEADER_FLAGS = ("-H", "--header", "--headers")
 _SETTING_FLAGS = ("-e", "--env", "--env-var")
 _USER_FLAGS = ("-u", "--user", "--proxy-user")
@@ -86,11 +86,11 @@ class Hiding:
         return taken
 
     def _env(self, what: str, name: str, value: str) -> str:
-        value = self._without_defaults(what, value, lambda text: not is_harmless(text, name))
+        value = self._without_defaults(what, value, name)
         return value if _may_be_shown(value, name) else self._put(what, value, name, f"{self._server}_{name}".upper())
 
     def _header(self, what: str, name: str, value: str) -> str:
-        value = self._without_defaults(what, value, lambda text: not is_harmless(text, name))
+        value = self._without_defaults(what, value, name)
         match = _SCHEME.fullmatch(value)
         scheme, rest = (match["scheme"], match["rest"]) if match else ("", value)
         if _may_be_shown(rest, name):
@@ -112,11 +112,14 @@ class Hiding:
         flag = _FLAG.fullmatch(value)
         if flag is not None:
             return flag["head"] + self._arg(what, flag["head"].rstrip("="), flag["value"])
-        value = self._without_defaults(what, value, self._hides)
         name = before if re.fullmatch(r"--?[A-Za-z][A-Za-z0-9_.-]*", before) and not looks_secret(before) else ""
+        value = self._without_defaults(what, value, name)
         header = _HEADER.fullmatch(value)
         if header is not None and (
-            name in _HEADER_FLAGS or (is_secret_name(header["name"]) and header["head"][-1] != ":")
+            name in _HEADER_FLAGS
+            or (is_secret_name(header["name"]) and header["head"][-1] != ":")
+            # auth:latest and token:serve are no headers
+            or _HEADER_NAME.fullmatch(header["name"])
         ):
             return header["head"] + self._header(what, header["name"], header["value"])
         setting = _SETTING.fullmatch(value)
@@ -126,7 +129,7 @@ class Hiding:
             (is_secret_name(name) and not value.startswith("-"))
             or (name in _USER_FLAGS and ":" in value)
             or (before.endswith(":") and is_secret_name(before))
-            or before == "Bearer"
+            or before in ("Bearer", "Basic")
         )
         if follows_a_secret and not _may_be_shown(value, "secret"):
             return self._put_own(what, value, name or "arg")
@@ -134,7 +137,7 @@ class Hiding:
 
     def _text(self, what: str, text: str, name: str) -> str:
         """Any text: with variables for the parts that may be secret, or as one where its parts depend on each other."""
-        text = self._without_defaults(what, text, self._hides)
+        text = self._without_defaults(what, text, "")
         inside = _json_texts(text)
         if inside is not None:
             hidden = any(not _may_be_shown(value, key) for key, value in inside)
@@ -146,8 +149,9 @@ class Hiding:
 
     def _word(self, what: str, word: str, name: str) -> str:
         def user_info(match: re.Match[str]) -> str:
-            shown = _outside(match[0]).replace(":", "") in _PUBLIC_USERS
-            return match[0] if shown else self._put_own(what, match[0], "USER_INFO")
+            if match[0] == "git" or _may_be_shown(match[0], "secret"):
+                return match[0]
+            return self._put_own(what, match[0], "USER_INFO")
 
         def named(match: re.Match[str]) -> str:
             if not is_secret_name(match["name"]) or _may_be_shown(match["value"], match["name"]):
@@ -181,11 +185,12 @@ class Hiding:
             trial._arg("", before, word)
         return bool(trial.notes)
 
-    def _without_defaults(self, what: str, text: str, is_secret: Callable[[str], bool]) -> str:
-        """Without the defaults of variables that may be secrets."""
+    def _without_defaults(self, what: str, text: str, name: str) -> str:
+        """Without the defaults of variables that are not plainly harmless, under this name and the variable's."""
 
         def replace(match: re.Match[str]) -> str:
-            if not match["default"] or not is_secret(match["default"]):
+            default = match["default"] or ""
+            if is_harmless(default, name) and is_harmless(default, match["name"]):
                 return match[0]
             self.notes.append(f"{what}: the default of ${{{match['name']}}} is left out")
             return f"${{{match['name']}}}"
@@ -213,7 +218,9 @@ def _outside(text: str) -> str:
 
 
 def _may_be_shown(value: str, name: str) -> bool:
-    """Whether what stands outside of variables is harmless under this name."""
+    """Whether what stands outside of variables, and their defaults, are harmless under this name."""
+    if not all(is_harmless(match["default"] or "", name) for match in VARIABLE.finditer(value)):
+        return False
     rest = _outside(value)
     return is_harmless(rest, name) or (rest != value and _BETWEEN.fullmatch(rest) is not None)
 

@@ -70,6 +70,15 @@ def config(tmp_path: Path, **servers: Any) -> Config:
         (["aGVsbG8gd29ybGQgdGhpcw==/x+y"], ["${SRV_ARG}"]),
         (["first", "ghp_abcdefghij", "AKIAIOSFODNN7EXAMPLE"], ["first", "${SRV_ARG}", "${SRV_ARG_2}"]),
         (["--db", "${URL:-postgres://u:p@h/d}"], ["--db", "${URL}"]),
+        (["--password=${PW:-hunter2}", "--pwd", "${X:-1234}"], ["--password=${PW}", "--pwd", "${X}"]),
+        (["postgres://${U:-admin}:${P:-hunter2}@h/d"], ["postgres://${U}:${P}@h/d"]),
+        (["postgres://${U}:${P:-1234}@h/d"], ["postgres://${SRV_USER_INFO}@h/d"]),
+        (["https://h.example.com/?key=${X:-1234}"], ["https://h.example.com/?key=${SRV_KEY}"]),
+        (["Bearer ${T:-hunter2}", "Bearer", "hunter3"], ["Bearer ${T}", "Bearer", "${SRV_ARG}"]),
+        (
+            ["X-Api-Key:hunter2", "Authorization:", "Basic", "am86cHc="],
+            ["X-Api-Key:${SRV_X_API_KEY}", "Authorization:", "${SRV_ARG}", "${SRV_ARG_2}"],
+        ),
         (["a\u00a0b"], ["a\u00a0b"]),
     ],
 )
