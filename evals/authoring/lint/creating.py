@@ -60,6 +60,8 @@ _RENAMED = re.compile(rf"\brenam(?:e|ing)\b[^.!?\n]*?(?<!\bback)\s+(?:to|as|into
 _SAVED_AS = re.compile(rf"\bas\s+{_NAME}(?!\s+as\b)")
 _AS_AS = re.compile(r"\bas\s+\w+\s+$")
 
+_LOOK_BACK = 120  # characters
+
 _NO_NAMES = STOP_WORDS | frozenset(
     "after off up out back something anything whatever accordingly appropriately properly differently above below like "
     "under over when whenever one once twice exactly such".split()
@@ -103,20 +105,22 @@ def created_names(query: str, nouns: frozenset[str] = _NOUNS) -> Iterator[str]:
         creates = _CREATES.search(sentence)
         wishes = [match.end() for match in _WISHES.finditer(sentence)]
         for named in _NAMED.finditer(sentence):
-            before = sentence[: named.start()]
+            before = _before(sentence, named.start())
             if named["how"].casefold().startswith(("name ", "call ")):
                 is_new = not _SAID_OF_OTHERS.search(before)
             elif creates and creates.end() <= named.start():
                 is_new = not _EXISTING.search(before)
             else:
-                wished = named.start() in wishes or _WISHED_BEFORE.search(before)
+                wished = named.start() in wishes or _WISHED_BEFORE.search(sentence[: named.start()])
                 is_new = bool(wished or (created and _IT_IS.search(before)))
             if is_new:
                 yield from _listed(sentence, named)
         if creates:
             yield from _beside_nouns(sentence[creates.end() :], nouns)
             saved = _SAVED_AS.finditer(sentence, creates.end())
-            yield from filter(None, (_technical(one) for one in saved if not _AS_AS.search(sentence[: one.start()])))
+            yield from filter(
+                None, (_technical(one) for one in saved if not _AS_AS.search(_before(sentence, one.start())))
+            )
         for renamed in _RENAMED.finditer(sentence):
             yield from filter(None, [_plain(renamed)])
         created = created or creates is not None or bool(wishes)
@@ -131,7 +135,7 @@ def _listed(sentence: str, named: re.Match[str]) -> Iterator[str]:
     if named["how"].casefold().startswith("with") and first.istitle() and first.isalpha():
         return
     yield first
-    if re.search(r"\b(?!is\b|was\b|this\b)\w+s\s+$", sentence[: named.start()]):
+    if re.search(r"\b(?!is\b|was\b|this\b)\w+s\s+$", _before(sentence, named.start())):
         at = named.end()
         while more := _MORE_NAMES.match(sentence, at):
             name = _technical(more)
@@ -145,7 +149,7 @@ def _beside_nouns(text: str, nouns: frozenset[str]) -> Iterator[str]:
     """`a task "weekly"`, `a new task weekly-sums`, `a counter "weekly-sums"`."""
     # looked for at every word, since "new task" is a noun with a word behind it as much as "task weekly-sums"
     for found in re.finditer(rf"(?<![\w-])(?=(?P<noun>\w[\w-]*)\s+{_NAME})", text):
-        before = text[: found.start()]
+        before = _before(text, found.start())
         if not _NEW.search(before) or _EXISTING.search(f"{before}{found['noun']} "):
             continue
         name, is_noun, is_quoted = _plain(found), found["noun"].casefold() in nouns, not found["bare"]
@@ -153,6 +157,11 @@ def _beside_nouns(text: str, nouns: frozenset[str]) -> Iterator[str]:
             continue
         if (is_noun and is_quoted) or ((is_noun or is_quoted) and _technical(found)):
             yield name
+
+
+def _before(text: str, at: int) -> str:
+    """The words before a place, as many as any pattern that ends there looks at; all of a long text would be slow."""
+    return text[max(at - _LOOK_BACK, 0) : at]
 
 
 def _plain(found: re.Match[str]) -> str | None:
