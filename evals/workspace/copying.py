@@ -45,6 +45,13 @@ def copy_workspace(workspace: SafeWorkspace, destination: Path) -> tuple[Skipped
     for entry in workspace.walk():
         target = destination / entry.path
         try:
+            if entry.too_deep:
+                # A command that is run without a part of its workspace shows nothing.
+                raise WorkspaceError(
+                    "too_deep",
+                    entry.path,
+                    f"directories nest deeper than {workspace.limits.max_depth}; verify a part of the workspace",
+                )
             if entry.kind == "directory":
                 mode = os.stat(entry.name, dir_fd=entry.parent, follow_symlinks=False).st_mode
                 target.mkdir(mode=0o700)
@@ -56,7 +63,7 @@ def copy_workspace(workspace: SafeWorkspace, destination: Path) -> tuple[Skipped
             else:
                 skipped.append(_skipped(entry, "not a regular file, directory or link"))
         except WorkspaceError as error:
-            if error.reason == "too_large":
+            if error.reason in ("too_large", "too_deep"):
                 raise
             skipped.append(_skipped(entry, error.message))
         except FileNotFoundError:

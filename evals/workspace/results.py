@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from evals.workspace.report import VerificationReport
 
 MAX_OUTPUT_CHARS: Final = 4_000
+
+
+def _too_deep() -> Any:
+    # Left out where there are none, as nearly always: a model reads every character of a result.
+    return Field(
+        default_factory=list,
+        exclude_if=lambda value: not value,
+        description="Directories that were left out because they nest too deep, the first 10; give one as path. "
+        "Not there when nothing was left out.",
+    )
 
 
 class _Result(BaseModel):
@@ -22,6 +32,7 @@ class FileList(_Result):
     files: list[str] = Field(description="Paths from the repository's root, sorted.")
     count: int = Field(description="How many files are returned.")
     truncated: bool = Field(description="Whether there are more; narrow path or pattern, or raise max_results.")
+    too_deep: list[str] = _too_deep()
 
 
 class FileText(_Result):
@@ -41,8 +52,8 @@ class Hit(_Result):
     path: str
     line: int = Field(description="Line number, from 1.")
     text: str = Field(description="The line; very long ones are cut around the match.")
-    before: list[str] = Field(description="Context lines before it.")
-    after: list[str] = Field(description="Context lines after it.")
+    before: list[str] = Field(description="Context lines before it that no other match shows.")
+    after: list[str] = Field(description="Context lines after it that no other match shows.")
 
 
 class SearchHits(_Result):
@@ -51,9 +62,12 @@ class SearchHits(_Result):
     query: str
     matches: list[Hit]
     count: int = Field(description="How many matching lines are returned.")
-    truncated: bool = Field(description="Whether there are more; narrow path or glob, or raise max_results.")
+    truncated: bool = Field(
+        description="Whether there are more, past max_results or 60,000 characters; narrow path or glob."
+    )
     files_searched: int
     files_skipped: int = Field(description="Files left out: not text, or too large.")
+    too_deep: list[str] = _too_deep()
 
 
 class CheckResult(_Result):

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Final, Literal
 
 from evals.workspace.globs import Glob
 from evals.workspace.paths import Reason, WorkspaceError, is_hidden, names_directory, split_path
@@ -30,9 +30,13 @@ _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
+MAX_TOLD: Final = 10
+
+
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of a workspace: bytes of one file read, files listed, directories entered, links followed in a path."""
+    """Bounds of a workspace: bytes of one file read, files listed, entries met, directories entered in one another,
+    links followed in a path."""
 
     max_file_bytes: int = 2 * 1024 * 1024
     max_results: int = 5_000
@@ -44,24 +48,36 @@ class Limits:
 @dataclass(frozen=True)
 class Listing:
     """Files found, as sorted relative paths. `truncated`: there are more. `unnameable`: files whose names are not
-    Unicode, or could not be asked for by the rules of `split_path`; they are left out of `files`."""
+    Unicode, or could not be asked for by the rules of `split_path`; they are left out of `files`. `too_deep`: the first
+    `MAX_TOLD` directories that were not entered, for they are `limits.max_depth` directories down."""
 
     files: tuple[str, ...]
     truncated: bool
     unnameable: int
+    too_deep: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What `SafeWorkspace.iter_files` meets and does not list: a file that cannot be named, or a directory too deep."""
+
+    path: str
+    why: Literal["unnameable", "too_deep"]
 
 
 @dataclass(frozen=True)
 class Entry:
     """One entry met by `SafeWorkspace.walk`: its relative path, its kind, and where to open it from.
 
-    `parent` is the descriptor of the directory it is in, open only until the walk goes on.
+    `parent` is the descriptor of the directory it is in, open only until the walk goes on. `too_deep`: a directory that
+    the walk does not enter.
     """
 
     path: str
     name: str
     kind: EntryKind
     parent: int
+    too_deep: bool = False
 
 
 class SafeWorkspace:
@@ -175,32 +191,37 @@ class SafeWorkspace:
         if max_results is not None and not 1 <= max_results <= limit:
             raise WorkspaceError("too_many", path, f"max_results must be between 1 and {limit}")
         files: list[str] = []
+        too_deep: list[str] = []
         unnameable = 0
         for inner in self.iter_files(path, pattern):
-            if inner is None:
-                unnameable += 1
+            if isinstance(inner, LeftOut):
+                unnameable += inner.why == "unnameable"
+                if inner.why == "too_deep" and len(too_deep) < MAX_TOLD:
+                    too_deep.append(inner.path)
                 continue
             if len(files) == (max_results or limit):
                 if max_results is None:
                     raise WorkspaceError(
                         "too_many", path, f"more than {limit} files; name a deeper path or a narrower pattern"
                     )
-                return Listing(tuple(files), truncated=True, unnameable=unnameable)
+                return Listing(tuple(files), True, unnameable, tuple(too_deep))
             files.append(inner)
-        return Listing(tuple(files), truncated=False, unnameable=unnameable)
+        return Listing(tuple(files), False, unnameable, tuple(too_deep))
 
-    def iter_files(self, path: str = ".", pattern: str | None = None) -> Iterator[str | None]:
-        """What `list_files` lists, one by one and without a limit; None for a file that cannot be named."""
+    def iter_files(self, path: str = ".", pattern: str | None = None) -> Iterator[str | LeftOut]:
+        """What `list_files` lists, one by one and without a limit, and what it leaves out."""
         glob = Glob(pattern) if pattern is not None else None
         prefix = "/".join(split_path(path))
         for entry in self.walk(path):
+            inner = f"{prefix}/{entry.path}" if prefix else entry.path
+            if entry.too_deep:
+                yield LeftOut(inner.encode("utf-8", "backslashreplace").decode(), "too_deep")
             if entry.kind not in ("file", "link") or (glob and not glob.matches(entry.path)):
                 continue
-            inner = f"{prefix}/{entry.path}" if prefix else entry.path
             try:
                 split_path(inner)
             except WorkspaceError:
-                yield None
+                yield LeftOut(inner.encode("utf-8", "backslashreplace").decode(), "unnameable")
                 continue
             if entry.kind == "file" or self._is_file(inner):
                 yield inner
@@ -215,11 +236,12 @@ class SafeWorkspace:
     def walk(self, path: str = ".") -> Iterator[Entry]:
         """Every entry below a directory, parents before children, sorted by name within each; links not followed.
 
-        Paths are relative to `path`. `.git` is left out. What disappears meanwhile is passed over.
+        Paths are relative to `path`. `.git` is left out. What disappears meanwhile is passed over. A directory
+        `limits.max_depth` directories down is met, marked `too_deep`, and not entered.
         """
         seen = 0
         with self.open_directory(path) as top:
-            for entry in self._walk(top, "", 1, path):
+            for entry in self._walk(top, "", 1):
                 seen += 1
                 if seen > self.limits.max_entries:
                     raise WorkspaceError(
@@ -227,11 +249,7 @@ class SafeWorkspace:
                     )
                 yield entry
 
-    def _walk(self, descriptor: int, prefix: str, depth: int, asked: str) -> Iterator[Entry]:
-        if depth > self.limits.max_depth:
-            raise WorkspaceError(
-                "too_deep", asked, f"directories nest deeper than {self.limits.max_depth}; name a deeper path"
-            )
+    def _walk(self, descriptor: int, prefix: str, depth: int) -> Iterator[Entry]:
         for name in sorted(os.listdir(descriptor)):
             if is_hidden(name):
                 continue
@@ -240,15 +258,15 @@ class SafeWorkspace:
             except OSError:
                 continue
             kind = entry_kind(mode)
-            entry = Entry(f"{prefix}{name}", name, kind, descriptor)
-            yield entry
-            if kind == "directory":
+            too_deep = kind == "directory" and depth >= self.limits.max_depth
+            yield Entry(f"{prefix}{name}", name, kind, descriptor, too_deep)
+            if kind == "directory" and not too_deep:
                 try:
                     inner = os.open(name, _DIRECTORY, dir_fd=descriptor)
                 except OSError:
                     continue
                 try:
-                    yield from self._walk(inner, f"{prefix}{name}/", depth + 1, asked)
+                    yield from self._walk(inner, f"{prefix}{name}/", depth + 1)
                 finally:
                     os.close(inner)
 

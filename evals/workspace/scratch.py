@@ -116,7 +116,7 @@ class _Emptying:
     def left(self) -> list[str]:
         """Empty it; one line for each entry that is left."""
         kept: set[str] = set()
-        while names := [name for name in sorted(os.listdir(self._top)) if name not in kept]:
+        while names := [name for name in os.listdir(self._top) if name not in kept]:  # noqa: PTH208
             for name in names:
                 told = len(self._left)
                 self._try(self._remove, name, self._top, self._origin.get(name, name))
@@ -140,7 +140,7 @@ class _Emptying:
         inner = _open_unlocked(name, parent)
         told = len(self._left)
         try:
-            for child in sorted(os.listdir(inner)):
+            for child in os.listdir(inner):  # noqa: PTH208  of a descriptor
                 self._try(self._move_up, child, inner, f"{path}/{child}")
         finally:
             os.close(inner)

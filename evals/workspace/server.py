@@ -8,8 +8,9 @@ from __future__ import annotations
 import difflib
 import inspect
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Final
@@ -38,13 +39,16 @@ MAX_MATCHES: Final = 500
 MAX_LINES: Final = 1_000
 MAX_READ_CHARS: Final = 60_000
 SEARCH_SECONDS: Final = 5.0
-MAX_REGEX_WORKERS: Final = 4
+MIN_SEARCH_SECONDS: Final = 1.0
+MAX_SEARCH_WORKERS: Final = 4
 
 _INSTRUCTIONS: Final = (
     "Read-only access to one code repository. All paths are relative to its root, with '/' between names. "
     "search_text finds where something is; list_files shows what exists; read_file shows a file; verify_task runs "
     "a check that the operator of this server registered."
 )
+
+_BUSY: Final = "The server is busy with other searches. Call search_text again, or search literal text."
 
 _Path = Annotated[str, Field(min_length=1, max_length=4096)]
 
@@ -98,7 +102,7 @@ class _Tools:
         self.tasks = tasks
         self._options = options
         self.verifications = Verifications()
-        self._regex_slots = threading.BoundedSemaphore(MAX_REGEX_WORKERS)
+        self._search_slots = threading.BoundedSemaphore(MAX_SEARCH_WORKERS)
 
     def list_files(
         self,
@@ -121,7 +125,13 @@ class _Tools:
             listing = self._workspace.list_files(path, pattern, max_results)
         except TwogateError as error:
             raise self._told(error, path) from None
-        return FileList(path=path, files=list(listing.files), count=len(listing.files), truncated=listing.truncated)
+        return FileList(
+            path=path,
+            files=list(listing.files),
+            count=len(listing.files),
+            truncated=listing.truncated,
+            too_deep=list(listing.too_deep),
+        )
 
     def read_file(
         self,
@@ -172,11 +182,12 @@ class _Tools:
     ) -> SearchHits:
         """Search the contents of the repository's text files, line by line, for literal text (the default) or a
         regular expression. Use it to find where something is defined, used, configured or mentioned. Returns each
-        matching line with its file and line number, which read_file takes as start_line."""
+        matching line with its file and line number, which read_file takes as start_line, up to 60,000 characters at
+        once."""
         wanted = Query(query, regex, path, glob, case_sensitive, context_lines, max_results)
         try:
-            with self._regex_slots if regex else nullcontext():
-                result = search(self._workspace, wanted, SEARCH_SECONDS)
+            with self._search_seconds(wanted) as seconds:
+                result = search(self._workspace, wanted, seconds)
         except TwogateError as error:
             raise self._told(error, path) from None
         return SearchHits(
@@ -195,7 +206,26 @@ class _Tools:
             truncated=result.truncated,
             files_searched=result.files_searched,
             files_skipped=result.files_skipped,
+            too_deep=list(result.too_deep),
         )
+
+    @contextmanager
+    def _search_seconds(self, query: Query) -> Iterator[float]:
+        """How long a search may take, once it may begin: waiting for other searches counts."""
+        if not query.can_stall:
+            yield SEARCH_SECONDS
+            return
+        begun = time.monotonic()
+        if not self._search_slots.acquire(timeout=SEARCH_SECONDS):
+            raise ToolError(_BUSY)
+        try:
+            left = SEARCH_SECONDS - (time.monotonic() - begun)
+            # In less time not even a harmless search gets its answer.
+            if left < MIN_SEARCH_SECONDS:
+                raise ToolError(_BUSY)
+            yield left
+        finally:
+            self._search_slots.release()
 
     def verify_task(self) -> Callable[..., Any]:
         """The verify_task tool; its schema names the task ids that exist."""

@@ -158,6 +158,50 @@ async def test_a_hostile_expression_is_stopped_and_others_are_answered_meanwhile
         assert "stopped after 5 s" in await hostile
 
 
+async def test_waiting_for_other_searches_counts_as_searching(tmp_path: Path) -> None:
+    (tmp_path / "evil.txt").write_text("a" * 60 + "!\n")
+    async with Client(stdio("-m", "evals", "serve", str(tmp_path))) as client:
+        calls = [refusal(client, "search_text", query="(a+)+$", regex=True) for _ in range(9)]
+        answers = [answer.partition(".")[0] for answer in await asyncio.gather(*calls)]
+        # Those that wait end with those they wait for, and do not begin anew.
+        assert set(answers) == {
+            "Error executing tool search_text: The search was stopped after 5 s",
+            "Error executing tool search_text: The server is busy with other searches",
+        }
+        found = await structured(client, "search_text", query="a+!", regex=True)
+        assert found["count"] == 1
+
+
+async def test_a_search_returns_no_more_than_a_model_can_read(tmp_path: Path) -> None:
+    (tmp_path / "big.txt").write_text("some text, some more\n" * 70_000)
+    async with Client(stdio("-m", "evals", "serve", str(tmp_path))) as client:
+        result = await client.call_tool("search_text", {"query": "e", "max_results": 500, "context_lines": 20})
+        assert isinstance(result.structured_content, dict)
+        assert result.structured_content["truncated"] is True
+        assert result.structured_content["count"] == len(result.structured_content["matches"]) > 100
+        assert set(result.structured_content) == {
+            "query", "matches", "count", "truncated", "files_searched", "files_skipped"
+        }  # fmt: skip
+        assert len(str(getattr(result.content[0], "text"))) < 61_000  # noqa: B009
+
+
+async def test_directories_that_nest_too_deep_are_named(tmp_path: Path) -> None:
+    deep = "/".join("d" * 66)
+    (tmp_path / deep).mkdir(parents=True)
+    (tmp_path / deep / "found.txt").write_text("needle")
+    (tmp_path / "top.txt").write_text("needle")
+    too_deep = "/".join("d" * 64)
+    async with Client(stdio("-m", "evals", "serve", str(tmp_path))) as client:
+        files = await structured(client, "list_files")
+        assert (files["files"], files["too_deep"]) == (["top.txt"], [too_deep])
+        for regex in (True, False):
+            found = await structured(client, "search_text", query="needle", regex=regex)
+            assert ([match["path"] for match in found["matches"]], found["too_deep"]) == (["top.txt"], [too_deep])
+        inside = await structured(client, "search_text", query="needle", path=too_deep)
+        assert [match["path"] for match in inside["matches"]] == [f"{deep}/found.txt"]
+        assert "too_deep" not in inside
+
+
 def slow_task(folder: Path) -> tuple[str, str]:
     """A workspace, and a task that forks and sleeps in it."""
     (folder / "root").mkdir()

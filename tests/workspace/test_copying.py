@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evals.workspace import SafeWorkspace
+from evals.workspace import Limits, SafeWorkspace, WorkspaceError
 from evals.workspace.copying import copy_workspace
 
 
@@ -63,3 +63,12 @@ def test_what_leads_outside_or_is_special_is_left_out_and_told(root: Path, tmp_p
     assert set(skipped) == {"out", "up", "dangling", "git", "fifo", "bad-\\udcff"}
     assert "outside the root" in skipped["out"]
     assert not any(os.path.lexists(copy / name) for name in skipped)
+
+
+def test_a_workspace_that_nests_too_deep_is_not_copied_in_part(root: Path, tmp_path: Path) -> None:
+    (root / "src" / "deep").mkdir()
+    with (
+        SafeWorkspace(root, Limits(max_depth=2)) as workspace,
+        pytest.raises(WorkspaceError, match="'src/deep': directories nest deeper than 2"),
+    ):
+        copy_workspace(workspace, tmp_path / "copy")

@@ -201,16 +201,25 @@ def test_limits_on_size_and_number_say_which_limit(root: Path) -> None:
         assert not workspace.list_files("src", max_results=2).truncated
 
 
-def test_directories_that_nest_too_deep_are_an_error_not_a_crash(root: Path) -> None:
-    deep = root
-    for _ in range(8):
-        deep = deep / "d"
-    deep.mkdir(parents=True)
-    with (
-        SafeWorkspace(root, Limits(max_depth=5)) as workspace,
-        pytest.raises(WorkspaceError, match="nest deeper than 5"),
-    ):
-        workspace.list_files()
+def test_directories_that_nest_too_deep_are_left_out_and_told(root: Path) -> None:
+    (root / "d" / "d" / "d" / "d" / "d" / "d" / "d").mkdir(parents=True)
+    (root / "d" / "d" / "d" / "d" / "last.txt").touch()
+    (root / "d" / "d" / "d" / "d" / "d" / "deeper.txt").touch()
+    with SafeWorkspace(root, Limits(max_depth=5)) as workspace:
+        listing = workspace.list_files()
+        assert listing.files == ("d/d/d/d/last.txt", "readme.txt", "src/app.py", "src/deep/leaf.py")
+        assert listing.too_deep == ("d/d/d/d/d",)
+        assert not listing.truncated
+        # The limit counts from the directory that is asked for.
+        assert workspace.list_files("d/d/d/d/d").files == ("d/d/d/d/d/deeper.txt",)
+        assert workspace.list_files("src").too_deep == ()
+
+
+def test_only_the_first_directories_that_nest_too_deep_are_named(root: Path) -> None:
+    for number in range(30):
+        (root / "src" / "deep" / f"{number:02}").mkdir()
+    with SafeWorkspace(root, Limits(max_depth=3)) as workspace:
+        assert workspace.list_files().too_deep == tuple(f"src/deep/{number:02}" for number in range(10))
 
 
 def test_only_utf8_text_is_read_as_text(root: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import psutil
@@ -119,3 +121,64 @@ def test_files_past_the_size_limit_are_counted_as_skipped(root: Path) -> None:
         for regex in (False, True):
             result = search(workspace, Query("four", regex=regex))
             assert result.files_skipped == 2
+
+
+@pytest.mark.parametrize("regex", [False, True])
+def test_directories_that_nest_too_deep_are_left_out_and_told(root: Path, regex: bool) -> None:
+    (root / "src" / "deep" / "deeper").mkdir(parents=True)
+    (root / "src" / "deep" / "deeper" / "c.txt").write_text("round(")
+    with SafeWorkspace(root, Limits(max_depth=2)) as workspace:
+        result = search(workspace, Query("here", regex=regex))
+        assert [match.path for match in result.matches] == ["b.txt"]
+        assert result.too_deep == ("src/deep",)
+
+
+def shown(root: Path, query: Query) -> list[list[str]]:
+    with SafeWorkspace(root) as workspace:
+        return [[*match.before, f"*{match.text}", *match.after] for match in search(workspace, query).matches]
+
+
+def test_no_line_stands_twice_when_contexts_overlap(root: Path) -> None:
+    (root / "c.txt").write_text("1\n2\nhit 3\n4\nhit 5\nhit 6\n7\n8\n9\n10\n11\nhit 12\n13\n")
+    assert shown(root, Query("hit", context_lines=2)) == [
+        ["1", "2", "*hit 3"],
+        ["4", "*hit 5"],
+        ["*hit 6", "7", "8"],
+        ["10", "11", "*hit 12", "13"],
+    ]
+    assert shown(root, Query("hit", context_lines=0)) == [["*hit 3"], ["*hit 5"], ["*hit 6"], ["*hit 12"]]
+    # The last match asked for has its context, also where another match follows.
+    assert shown(root, Query("hit", context_lines=2, max_results=1)) == [["1", "2", "*hit 3", "4", "hit 5"]]
+
+
+@pytest.mark.parametrize("regex", [False, True])
+@pytest.mark.parametrize("line", ["needle", "e" * 400, '"\\\t' * 50 + "e", "é" * 300 + "e"])
+def test_all_matches_together_are_bounded(root: Path, regex: bool, line: str) -> None:
+    (root / "big.txt").write_text(f"{line}\n\n\n" * (1_000_000 // len(line) // 3))
+    query = Query("e", regex=regex, path="big.txt", context_lines=20, max_results=500)
+    with SafeWorkspace(root) as workspace:
+        result = search(workspace, query)
+    assert result.truncated
+    assert 1 < len(result.matches) < 500
+    assert 30_000 < len(json.dumps(asdict(result), indent=2, ensure_ascii=False)) < 60_000
+
+
+def test_one_match_is_returned_whatever_its_size(root: Path) -> None:
+    with SafeWorkspace(root) as workspace:
+        result = search(workspace, Query("o", max_chars=1))
+    assert (len(result.matches), result.truncated) == (1, True)
+
+
+def test_an_expression_that_takes_long_to_compile_is_stopped_at_the_limit(root: Path) -> None:
+    query = Query("[\x01-\uffff]" * 200, regex=True, case_sensitive=False)
+    before = time.process_time()
+    with SafeWorkspace(root) as workspace, pytest.raises(PatternTimeoutError):
+        search(workspace, query, time_limit=0.5)
+    # It takes several seconds, and none of them in this process.
+    assert time.process_time() - before < 2
+
+
+def test_literal_text_without_case_that_repeats_itself_is_stopped_at_the_limit(root: Path) -> None:
+    (root / "evil.txt").write_text("a" * 2_000_000)
+    with SafeWorkspace(root) as workspace, pytest.raises(PatternTimeoutError):
+        search(workspace, Query("a" * 999 + "b", case_sensitive=False), time_limit=0.5)
