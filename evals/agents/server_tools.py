@@ -262,7 +262,10 @@ def _plain_name(name: str) -> str:
 
 def _with_last_words(launch: Launch, cause: str, stderr: Any) -> str:
     stderr.seek(0)
-    words = " ".join(stderr.read().split())[-_STDERR_SHOWN:]
+    words = " ".join(stderr.read().split())
+    if len(words) > _STDERR_SHOWN:
+        # From a whole word on: half of a secret would not be known for one where secrets are taken out.
+        words = f"… {words[-_STDERR_SHOWN:].partition(' ')[2]}"
     return f"the server {launch.server!r} {cause}{f'; it said: {words}' if words else ''}"
 
 

@@ -86,11 +86,12 @@ def run_qa(request: QaRequest, settings: Settings, reporter: Reporter) -> QaOutc
     """
     with ExitStack() as stack:
         file, pairs, servers = _checked(request, settings)
+        redactor = Redactor([*settings.secrets, *servers.secrets])
         for note in file.notes:
             reporter.note(f"note: {note}")
         server = stack.enter_context(open_server(settings, embedded=request.embedded))
-        recorder = stack.enter_context(open_recorder(server))
-        tools = asyncio.run(list_servers_tools(servers))
+        recorder = stack.enter_context(open_recorder(server, redactor))
+        tools = asyncio.run(list_servers_tools(servers, redactor))
         agent = MessagesAgent(
             launches=servers.launches,
             system=SYSTEM,
@@ -100,7 +101,6 @@ def run_qa(request: QaRequest, settings: Settings, reporter: Reporter) -> QaOutc
             time_limit=request.trial_timeout,
             tool_timeout=request.tool_timeout,
         )
-        redactor = Redactor([*settings.secrets, *servers.secrets])
         branch = git_branch(settings.root, settings.variables)
         plan = RunPlan(
             name=run_name(branch, request.model),
@@ -140,8 +140,9 @@ def run_qa(request: QaRequest, settings: Settings, reporter: Reporter) -> QaOutc
             Asked(
                 item=item_id(file.path, pair.number, len(file.pairs)),
                 number=pair.number,
-                question=pair.question,
-                expected=pair.answer,
+                # As the trials have them: a value of the server's settings is hidden in both.
+                question=redactor.text(pair.question),
+                expected=redactor.text(pair.answer),
             )
             for pair in pairs
         ]

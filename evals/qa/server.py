@@ -10,13 +10,23 @@ from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from evals.errors import TwogateError
+from evals.init.harmless import looks_secret
+from evals.qa.secrets import (
+    SHOWN,
+    address_secrets,
+    argument_secrets,
+    shown_arguments,
+    spellings,
+    value_secrets,
+    without_cut_secret,
+)
+from evals.redact import Redactor
 from evals.target import Launch, Target, Transport, load_target
 from evals.tool_listing import Tool, list_tools
 
 SERVER_NAME = "server"
-_SECRET_NAME = re.compile(
-    r"key|token|secret|passw|passphrase|pwd|auth|credential|cookie|session|signature", re.IGNORECASE
-)
+_LAST_WORDS = "; it said: "
+_LONG_WORD = 20
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2: token
 
@@ -56,7 +66,7 @@ class ServerOptions:
             if self.command is not None or self.args or self.env:
                 problems.append(f"--command, --args and --env go with --transport stdio, not {transport}")
         if self.url is not None and not re.match(r"https?://[^/]", self.url):
-            problems.append(f"--url {self.url!r} must start with http:// or https:// and name a host")
+            problems.append(f"--url {without_secrets(self.url)!r} must start with http:// or https:// and name a host")
         return problems
 
     def launch(self) -> Launch | None:
@@ -77,20 +87,16 @@ class ServerOptions:
             command=self.command,
             args=self.args,
             env=self.env,
-            label=" ".join((self.command, *self.args)),
+            label=" ".join((self.command, *shown_arguments(self.args))),
         )
 
     def secret_values(self) -> list[str]:
-        """The values of variables and headers whose names say that they are secret."""
-        values = []
-        for name, value in (*self.env, *self.headers):
-            if _SECRET_NAME.search(name):
-                # "Bearer x": x alone is as secret.
-                values += [value, *value.split()[1:]]
+        """The values of all variables and headers, whatever their names, and the secrets of arguments and address."""
+        values = value_secrets(value for _, value in (*self.env, *self.headers))
+        values += argument_secrets((self.command or "", *self.args))
         if self.url is not None:
-            parts = urlsplit(self.url)
-            values += [parts.password or "", *(pair.partition("=")[2] for pair in parts.query.split("&"))]
-        return [value for value in values if value]
+            values += address_secrets(self.url)
+        return spellings(values)
 
 
 @dataclass(frozen=True)
@@ -118,19 +124,25 @@ def find_servers(options: ServerOptions, root: Path, variables: Mapping[str, str
     return Servers(found.launches(), found.describe(), secrets)
 
 
-async def list_servers_tools(servers: Servers) -> tuple[Tool, ...]:
-    """Every tool, before anything is spent. Raises TwogateError with every server that does not connect."""
+async def list_servers_tools(servers: Servers, redactor: Redactor) -> tuple[Tool, ...]:
+    """Every tool, before anything is spent. Raises TwogateError with every server that does not connect.
+
+    What such a server said last is told, without the secrets it was given.
+    """
     tools: list[Tool] = []
     problems: list[str] = []
     for launch in servers.launches:
         try:
             tools += await list_tools(launch)
         except TwogateError as error:
-            problems += error.lines
+            for line in error.lines:
+                said, found, words = line.partition(_LAST_WORDS)
+                # Only the end of its words is there: it may begin in the middle of a secret.
+                problems.append(said + found + without_cut_secret(words, servers.secrets))
     if not problems and not tools:
         problems.append(f"the target ({servers.description}) lists no tools")
     if problems:
-        raise TwogateError(problems)
+        raise TwogateError(map(redactor.text, problems))
     return tuple(tools)
 
 
@@ -140,7 +152,8 @@ def parse_pair(text: str, kind: Literal["variable", "header"]) -> tuple[str, str
     name, found, value = text.partition(separator)
     name = name.strip()
     pattern = _VARIABLE_NAME if kind == "variable" else _HEADER_NAME
-    shown = name if found else text
+    # What has no name may be a secret whose name was forgotten.
+    shown = name if found else _beginning(text)
     if not found or not name:
         raise ValueError(f"{shown!r} is no {kind}; write {form}")
     if not pattern.fullmatch(name):
@@ -156,6 +169,12 @@ def parse_pair(text: str, kind: Literal["variable", "header"]) -> tuple[str, str
     return name, value
 
 
+def _beginning(text: str) -> str:
+    word = text.split(maxsplit=1)[0] if text.strip() else text
+    shown = word if len(word) < _LONG_WORD and not looks_secret(word) else word[:3]
+    return shown if shown == text else f"{shown}…"
+
+
 def without_secrets(url: str) -> str:
     """An address without user, password, query and fragment."""
     parts = urlsplit(url)
@@ -164,13 +183,21 @@ def without_secrets(url: str) -> str:
 
 
 def shown_command(arguments: Sequence[str], options: ServerOptions) -> tuple[str, ...]:
-    """A command line for the record: the values of variables and headers are left out, whatever their names."""
-    values = sorted({value for _, value in (*options.env, *options.headers) if value}, key=len, reverse=True)
-    shown = []
-    for argument in arguments:
-        for value in values:
-            if argument.endswith(value) and len(argument) > len(value):
-                argument = f"{argument[: -len(value)]}…"
-                break
-        shown.append(argument)
-    return tuple(shown)
+    """A command line for the record: the values of variables and headers are left out, whatever their names, and so
+    are the secrets of the server's arguments and address.
+    """
+    endings = {f"{name}={value}": f"{name}={SHOWN}" for name, value in options.env if value}
+    endings |= {value: SHOWN for _, value in options.headers}
+    endings |= {
+        word: shown for word, shown in zip(options.args, shown_arguments(options.args), strict=True) if word != shown
+    }
+    if options.url is not None and (address := without_secrets(options.url)) != options.url:
+        endings[options.url] = f"{address}{SHOWN}"
+    longest_first = sorted(endings, key=len, reverse=True)
+
+    def show(argument: str) -> str:
+        # By itself, or after "-e=", "-H Name:", "-a".
+        ending = next((one for one in longest_first if argument.rstrip().endswith(one)), None)
+        return argument if ending is None else argument.rstrip().removesuffix(ending) + endings[ending]
+
+    return tuple(map(show, arguments))

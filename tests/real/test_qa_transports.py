@@ -32,6 +32,7 @@ ODD = REPOSITORY / "tests" / "agents" / "odd_server.py"
 # A server that tells the variables it was started with.
 SERVER = '''
 import os
+import sys
 from mcp.server.mcpserver import MCPServer
 from mcp.types import ToolAnnotations
 
@@ -40,6 +41,8 @@ mcp = MCPServer("variables")
 @mcp.tool(annotations=ToolAnnotations(read_only_hint=True))
 def variable(name: str) -> str:
     """The value of a variable."""
+    if name == "ARGUMENTS":
+        return " ".join(sys.argv)
     return os.environ.get(name, "not set")
 
 @mcp.tool()
@@ -188,6 +191,13 @@ def test_the_well_known_script_works_as_written_and_keeps_secrets(lab: Lab) -> N
     (lab.root / "server.py").write_text(SERVER, encoding="utf-8")
     file = questions(lab, ("What is A?", "1"), ("What is B?", "2"), ("What is the key?", "no"))
     turns = {name: [{"calls": [{"name": "variable", "input": {"name": name}}]}] for name in ("A", "B", "API_KEY")}
+    turns["API_KEY"] += [
+        {
+            "calls": [
+                {"name": "variable", "input": {"name": name}} for name in ("GITHUB_PAT", "DATABASE_URL", "ARGUMENTS")
+            ]
+        }
+    ]
     script = lab.script(
         [
             {"query": "What is A?", "turns": [*turns["A"], final("1")]},
@@ -196,6 +206,8 @@ def test_the_well_known_script_works_as_written_and_keeps_secrets(lab: Lab) -> N
         ]
     )
     options = ["-t", "stdio", "-c", "python", "-a", "server.py", "-e", "A=1", "-e", "B=2", "API_KEY=sesame-8731"]
+    options += ["GITHUB_PAT=ghp-sesame-1", "DATABASE_URL=postgres://u:sesame-2@h/d"]
+    options += ["-a=--api-key=sesame-3333", "-a=--password", "-a", "sesame-4444"]
     done = evaluation_script(lab, *options, file.name, "--scripted", script.name, "-o", "report.md")
     assert done.returncode == 1, done.stderr
     assert done.stdout == ""
@@ -204,7 +216,11 @@ def test_the_well_known_script_works_as_written_and_keeps_secrets(lab: Lab) -> N
     assert results == {"evaluation/01": "1", "evaluation/02": "2", "evaluation/03": "[secret]"}
     written = [*lab.runs()[-1].iterdir(), lab.root / "report.md", lab.root / ".twogate" / "langfuse.db"]
     assert len(written) > 5
-    assert not any(b"sesame-8731" in path.read_bytes() for path in written)
+    assert not any(b"sesame" in path.read_bytes() for path in written)
+    assert "sesame" not in done.stderr
+    told = [call.result for call in lab.trials()["evaluation/03"].conversation.calls[1:]]  # type: ignore[union-attr]
+    assert told == ["[secret]", "[secret]", "server.py --api-key=[secret] --password [secret]"]
+    assert "server.py --api-key=… --password … (stdio)" in done.stderr
     record = json.loads((lab.runs()[-1] / "run.json").read_text(encoding="utf-8"))
     assert "API_KEY=…" in record["command"]
 

@@ -1,0 +1,132 @@
+"""What of a server's command line and address must be kept out of everything that is shown or written down."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+import re
+from collections.abc import Iterable, Sequence
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from evals.init.harmless import is_harmless, is_secret_name, looks_secret
+
+SHOWN = "…"
+"""What stands in place of a secret where a command line is shown."""
+
+_FLAG = re.compile(r"--?[A-Za-z][A-Za-z0-9_.-]*")
+_FLAG_VALUE = re.compile(r"(?P<name>--?[A-Za-z][A-Za-z0-9_.-]*)=(?P<value>.+)", re.DOTALL)
+_HEADER = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9_-]*):\s+(?P<value>\S.*)", re.DOTALL)
+_SETTING = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)=(?P<value>[^&;\s]+)")
+_IN_JSON = re.compile(r'"(?P<name>[^"\\]{1,60})"\s*:\s*"(?P<value>(?:[^"\\]|\\.)+)"')
+# Up to the last @: a password may hold one, although it should not.
+_USER_INFO = re.compile(r"(?<=://)(?P<info>[^/?#\s]+)(?=@)")
+_PIECE = re.compile(r"[^\s/?#&=:@,;\"']+")
+# "--max-tokens 100000" speaks of tokens, and is a number like any other.
+_MEASURED = re.compile(r"(?i)max|min|limit|timeout|ttl|count|size|length|budget|expir|window")
+# What only sounds like a secret.
+_UNLIKE = re.compile(r"(?i)author(?!i[sz])|keyboard|keyspace|keyword|monkey|tokeni[sz]er")
+_GLUED = re.compile(r"(?P<flag>-[A-Za-z])(?P<rest>[A-Za-z][A-Za-z0-9_-]*(?:=|:\s).+)", re.DOTALL)
+
+
+def argument_secrets(arguments: Sequence[str]) -> list[str]:
+    """The parts of a command line's words that are secret, or may be: what a name of a secret is given, and tokens."""
+    return [one for found in _by_argument(arguments) for one in found]
+
+
+def shown_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
+    """The words of a command line with `SHOWN` in place of what `argument_secrets` finds in them."""
+    shown = []
+    for argument, secrets in zip(arguments, _by_argument(arguments), strict=True):
+        for secret in sorted(secrets, key=len, reverse=True):
+            argument = argument.replace(secret, SHOWN)
+        shown.append(argument)
+    return tuple(shown)
+
+
+def address_secrets(url: str) -> list[str]:
+    """The user and the password of an address, and the values of its query, as they stand and decoded."""
+    parts = urlsplit(url)
+    info = parts.netloc.rpartition("@")[0]
+    values = [info, *info.split(":", 1), *(pair.partition("=")[2] for pair in parts.query.split("&"))]
+    values += [unquote(one) for one in values]
+    values += [value for _, value in parse_qsl(parts.query)]
+    return [value for value in dict.fromkeys(values) if value]
+
+
+def value_secrets(values: Iterable[str]) -> list[str]:
+    """A variable's or header's values, and what of them may come back alone: after ``Bearer``, as a password."""
+    found: list[str] = []
+    for value in values:
+        found += [value, *value.split()[1:], *_user_info(value)]
+        scheme, _, rest = value.partition(" ")
+        if scheme.lower() == "basic":
+            found += _decoded(rest)
+    return [value for value in dict.fromkeys(found) if value]
+
+
+def spellings(secrets: Iterable[str]) -> list[str]:
+    """Each secret also as it stands in JSON and, where it has several lines, in one."""
+    found: list[str] = []
+    for one in secrets:
+        found += [one, json.dumps(one)[1:-1], json.dumps(one, ensure_ascii=False)[1:-1], " ".join(one.split())]
+    return list(dict.fromkeys(found))
+
+
+def without_cut_secret(text: str, secrets: Iterable[str], shortest: int = 4) -> str:
+    """A text whose beginning was cut off, without the end of a secret it may begin with."""
+    for secret in secrets:
+        for length in range(len(secret) - 1, shortest - 1, -1):
+            if text.startswith(secret[-length:]):
+                return SHOWN + text[length:]
+    return text
+
+
+def _by_argument(arguments: Sequence[str]) -> list[list[str]]:
+    return [_in_argument(argument, before) for before, argument in zip(["", *arguments], arguments, strict=False)]
+
+
+def _in_argument(argument: str, before: str) -> list[str]:
+    glued = _GLUED.fullmatch(argument)
+    if glued is not None:
+        return _in_argument(glued["rest"], glued["flag"])
+    flag = _FLAG_VALUE.fullmatch(argument)
+    if flag is not None:
+        return _in_argument(flag["value"], flag["name"])
+    if _FLAG.fullmatch(before) and _hides(before, argument) and not argument.startswith("-"):
+        return [argument, *argument.split()[1:]]
+    header = _HEADER.fullmatch(argument)
+    if header is not None and _hides(header["name"], header["value"]):
+        return [header["value"], *header["value"].split()[1:]]
+    named = [*_SETTING.finditer(argument), *_IN_JSON.finditer(argument)]
+    found = [one["value"] for one in named if _hides(one["name"], one["value"])]
+    found += _user_info(argument)
+    if not _is_path(argument):
+        found += [piece[0] for piece in _PIECE.finditer(argument) if looks_secret(piece[0])]
+    return list(dict.fromkeys(found))
+
+
+def _hides(name: str, value: str) -> bool:
+    """Whether a value under this name is a secret, as far as can be told."""
+    if not is_secret_name(_UNLIKE.sub("", name)) or is_harmless(value, name) or _is_path(value):
+        return False
+    return not (_MEASURED.search(name) and re.fullmatch(r"\d+(?:\.\d+)?[a-zA-Z]{0,2}", value))
+
+
+def _user_info(text: str) -> list[str]:
+    """Of ``postgres://user:password@host`` the password; of ``https://token@host`` the token."""
+    infos = [match["info"] for match in _USER_INFO.finditer(text)]
+    return [info.partition(":")[2] or info for info in infos if info != "git"]
+
+
+def _is_path(text: str) -> bool:
+    return os.path.exists(text) if 0 < len(text) < 4096 and "\0" not in text else False  # noqa: PTH110
+
+
+def _decoded(text: str) -> list[str]:
+    try:
+        pair = base64.b64decode(text, validate=True).decode()
+    except (binascii.Error, UnicodeError, ValueError):
+        return []
+    return [pair, pair.partition(":")[2]]

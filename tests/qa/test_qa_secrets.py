@@ -1,0 +1,115 @@
+"""What is kept out of reports, journals and lines: the secrets of a server's options, in all the forms they take."""
+
+from __future__ import annotations
+
+import base64
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from evals.errors import TwogateError
+from evals.qa.secrets import address_secrets, argument_secrets, shown_arguments, value_secrets, without_cut_secret
+from evals.qa.server import ServerOptions, find_servers, list_servers_tools, parse_pair, shown_command
+from evals.redact import Redactor
+
+TOKEN = "sk-live-4eC39HqLyjWDarjtT1"
+
+
+@pytest.mark.parametrize(
+    ("line", "secrets", "shown"),
+    [
+        (f"--api-key={TOKEN}", [TOKEN], "--api-key=…"),
+        (f"--api-key {TOKEN}", [TOKEN], "--api-key …"),
+        ("--db-password hunter2", ["hunter2"], "--db-password …"),
+        ("-y some-server --token=hunter2 --port 1", ["hunter2"], "-y some-server --token=… --port 1"),
+        ("env API_KEY=hunter2 python", ["hunter2"], "env API_KEY=… python"),
+        ("-eGITHUB_PAT=hunter2", ["hunter2"], "-eGITHUB_PAT=…"),
+        ("--header 'Authorization: Bearer hunter2'", ["Bearer hunter2", "hunter2"], "--header 'Authorization: …'"),
+        ("postgres://u:hunter2@h/d", ["hunter2"], "postgres://u:…@h/d"),
+        ("--url=https://h/mcp?api_key=hunter2&x=1", ["hunter2"], "--url=https://h/mcp?api_key=…&x=1"),
+        (f'--config \'{{"token": "{TOKEN}"}}\'', [TOKEN], '--config \'{"token": "…"}\''),
+        ("ghp_16C7e42F292c6912E7710c838347Ae178B4a", ["ghp_16C7e42F292c6912E7710c838347Ae178B4a"], "…"),
+        # settings that only sound like it
+        ("--max-tokens 100000 --author ann --no-auth", [], "--max-tokens 100000 --author ann --no-auth"),
+        ("server.py --auth=false -m module --port 8080", [], "server.py --auth=false -m module --port 8080"),
+        (f"--key-file={sys.executable}", [], f"--key-file={sys.executable}"),
+    ],
+)
+def test_secrets_of_arguments(line: str, secrets: list[str], shown: str) -> None:
+    words = shlex.split(line)
+    assert set(argument_secrets(words)) == set(secrets)
+    assert shlex.split(shown) == list(shown_arguments(words))
+
+
+def test_secrets_of_addresses_and_values() -> None:
+    assert {"hunter%402", "hunter@2", "ann:hunter%402", "abc"} <= set(
+        address_secrets("https://ann:hunter%402@h/mcp?key=abc")
+    )
+    assert address_secrets("https://h/mcp") == []
+    basic = base64.b64encode(b"ann:hunter2").decode()
+    assert set(value_secrets([f"Basic {basic}", "postgres://u:p4ss@h/d"])) == {
+        f"Basic {basic}", basic, "ann:hunter2", "hunter2", "postgres://u:p4ss@h/d", "p4ss"
+    }  # fmt: skip
+
+
+def options(**fields: object) -> ServerOptions:
+    return ServerOptions(**{"command": sys.executable, "args": ("server.py", f"--api-key={TOKEN}")} | fields)  # type: ignore[arg-type]
+
+
+def test_the_target_is_described_without_them_and_they_are_known() -> None:
+    servers = find_servers(options(env=(("PLAIN", "value-7"), ("N", 'a\nb"c'))), Path(), {}, None)
+    assert servers.description == f"{sys.executable} server.py --api-key=… (stdio)"
+    assert {TOKEN, "value-7", 'a\nb"c', 'a\\nb\\"c', 'a b"c'} <= set(servers.secrets)
+    assert TOKEN in servers.launches[0].args[1], "the server itself gets it"
+    assert TOKEN not in repr(servers)
+
+
+def test_a_command_line_for_the_record() -> None:
+    line = (
+        f"qa q.xml --concurrency 1 -c python -a=--api-key={TOKEN} -a -- --pin 1234 -e N=1 GITHUB_PAT=ghp -e=A=b "
+        "-H 'X-Team:  blue' -u https://u:p@h/mcp?key=k"
+    )
+    given = ServerOptions(
+        args=(f"--api-key={TOKEN}", "--pin", "1234"),
+        env=(("N", "1"), ("GITHUB_PAT", "ghp"), ("A", "b")),
+        headers=(("X-Team", "blue"),),
+        url="https://u:p@h/mcp?key=k",
+    )
+    assert shown_command(shlex.split(line), given) == tuple(
+        shlex.split(
+            "qa q.xml --concurrency 1 -c python -a=--api-key=… -a -- --pin … -e N=… GITHUB_PAT=… -e=A=… "
+            "-H 'X-Team:  …' -u https://h/mcp…"
+        )
+    )
+
+
+@pytest.mark.parametrize("padding", [0, 280, 283, 290])
+async def test_a_server_that_tells_its_secrets_as_it_fails_does_not_tell_them_here(padding: int) -> None:
+    code = f"import sys; sys.exit(f'bad login: {{sys.argv[1]}} and {{sys.argv[2]}}' + 'x' * {padding})"
+    servers = find_servers(options(args=("-c", code, f"--api-key={TOKEN}", "--token=correct horse")), Path(), {}, None)
+    with pytest.raises(TwogateError) as caught:
+        await list_servers_tools(servers, Redactor(servers.secrets))
+    (line,) = caught.value.lines
+    assert "does not connect" in line
+    assert not any(TOKEN[-length:] in line for length in range(6, len(TOKEN)))
+    assert "horse" not in line
+
+
+def test_the_end_of_a_secret_is_one_too() -> None:
+    assert without_cut_secret("nter2pass and more", ["hunter2pass"]) == "… and more"
+    assert without_cut_secret("no secret", ["hunter2pass"]) == "no secret"
+
+
+@pytest.mark.parametrize("text", [TOKEN, f"Bearer {TOKEN}", "a" * 40])
+def test_a_value_whose_name_was_forgotten_is_not_repeated(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is no (variable|header)") as caught:
+        parse_pair(text, "variable")
+    assert text not in str(caught.value)
+    assert TOKEN not in str(caught.value)
+
+
+def test_an_address_that_is_none_is_told_without_its_password() -> None:
+    (line,) = ServerOptions(url="ftp://ann:hunter2@h/mcp?key=k").mistakes(None)
+    assert line.startswith("--url 'ftp://h/mcp' must start with http://")
