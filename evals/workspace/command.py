@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any, Final, Literal
 
 from evals.errors import TwogateError
+from evals.workspace.sandbox import why_not_started
 
 _SUPERVISOR: Final = Path(__file__).with_name("supervisor.py")
 # What the supervisor may take beyond the command's timeout: its start, and killing what the command left.
@@ -66,6 +67,7 @@ def run_command(
     cwd: str,
     env: Mapping[str, str],
     timeout: float,
+    launcher: tuple[str, ...] = (),
     max_output_bytes: int = DEFAULT_OUTPUT_BYTES,
     on_output: OnOutput | None = None,
     cancel: threading.Event | None = None,
@@ -76,6 +78,8 @@ def run_command(
     whatever left the group is killed as well (see `evals.workspace.supervisor`). Output past `max_output_bytes` a
     stream is read and dropped, so that the command never waits for a reader; `on_output` gets all of it as it comes,
     called on this thread with a stream's name and its next bytes.
+
+    With a `launcher` (`evals.workspace.sandbox`) it is bubblewrap that starts the command, and is told apart from it.
 
     Raises `RunCancelledError` when `cancel` is set meanwhile, `TwogateError` when the supervising process was lost.
     """
@@ -98,13 +102,20 @@ def run_command(
         os.close(result_write)
     try:
         assert process.stdin is not None
-        request = {"argv": argv, "cwd": cwd, "env": dict(env), "timeout": timeout, "result": result_write}
+        request = {
+            "argv": argv,
+            "launcher": launcher,
+            "cwd": cwd,
+            "env": dict(env),
+            "timeout": timeout,
+            "result": result_write,
+        }
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(json.dumps(request).encode() + b"\n")
             process.stdin.flush()
         streams = _Streams(process, result_read, max_output_bytes, on_output)
         streams.drain(time.monotonic() + timeout + _GRACE_SECONDS, cancel)
-        return _result(streams)
+        return _result(streams, argv[0])
     finally:
         _end(process)
         os.close(result_read)
@@ -174,7 +185,7 @@ class _Streams:
         return told
 
 
-def _result(streams: _Streams) -> CommandResult:
+def _result(streams: _Streams, program: str) -> CommandResult:
     outcome = streams.outcome
     if "duration" not in outcome and "error" not in outcome:
         if "pid" in outcome:
@@ -184,6 +195,9 @@ def _result(streams: _Streams) -> CommandResult:
         raise TwogateError(
             f"the process that supervises the command was killed; it may have left processes; last words: {lost!r}"
         )
+    if not outcome.get("started", True):
+        said = streams.captured("stderr").content.decode("utf-8", "replace")
+        outcome |= {"exit_status": None, "error": f"cannot start {program!r}: {why_not_started(program, said)}"}
     return CommandResult(
         exit_status=outcome.get("exit_status"),
         signal=outcome.get("signal"),

@@ -57,9 +57,9 @@ def find_bwrap() -> str:
     return program
 
 
-def wrap(program: str, argv: tuple[str, ...], copy: str, search_path: str) -> tuple[str, ...]:
-    """`argv` under bubblewrap: no network, the system read-only, of all files only `copy` writable (at ``/workspace``)
-    beside a scratch folder in memory. Programs are looked for in `search_path`."""
+def launcher(program: str, copy: str, search_path: str) -> tuple[str, ...]:
+    """The words to put before a command to run it under bubblewrap: no network, the system read-only, of all files only
+    `copy` writable (at ``/workspace``) beside a scratch folder in memory. Programs are looked for in `search_path`."""
     return (
         program,
         *_isolation(),
@@ -70,8 +70,13 @@ def wrap(program: str, argv: tuple[str, ...], copy: str, search_path: str) -> tu
         "--chdir",
         INSIDE,
         "--",
-        *argv,
     )
+
+
+def why_not_started(program: str, said: str) -> str:
+    """Why bubblewrap did not start `program`, from what it `said` on standard error."""
+    last = said.strip().rpartition("\n")[2]
+    return last.removeprefix(f"bwrap: execvp {program}: ") or "no message"
 
 
 def _isolation() -> tuple[str, ...]:

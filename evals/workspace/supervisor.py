@@ -47,17 +47,25 @@ def answer(request: dict[str, Any], line: dict[str, Any]) -> None:
 def run(request: dict[str, Any], wake: int) -> dict[str, Any]:
     """Run the command to its end, its timeout or the caller's; then kill what is left of it."""
     started = time.monotonic()
+    argv, status_read, status_write = request["argv"], -1, -1
+    if launcher := request["launcher"]:
+        status_read, status_write = os.pipe()
+        os.set_blocking(status_read, False)
+        argv = [launcher[0], "--json-status-fd", str(status_write), *launcher[1:], *argv]
     try:
         child = subprocess.Popen(
-            request["argv"],
+            argv,
             cwd=request["cwd"],
             env=request["env"],
             stdin=subprocess.DEVNULL,
             start_new_session=True,
+            pass_fds=(status_write,) if launcher else (),
         )
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        return {"error": f"cannot start {request['argv'][0]!r}: {reason}"}
+        return {"error": f"cannot start {argv[0]!r}: {reason}"}
+    if launcher:
+        os.close(status_write)
     answer(request, {"pid": child.pid})
     deadline = started + request["timeout"]
     timed_out = cancelled = False
@@ -93,7 +101,20 @@ def run(request: dict[str, Any], wake: int) -> dict[str, Any]:
             outcome["exit_status"] = code
         else:
             outcome["signal"] = _signal_name(-code)
+    if launcher and outcome["exit_status"] is not None:
+        outcome["started"] = was_started(status_read)
     return outcome
+
+
+def was_started(status: int) -> bool:
+    """Whether bubblewrap, which has ended, started the command: only then it tells of an exit code
+    (--json-status-fd, bwrap(1)). Its own exit status is 1 when it did not, as many commands' is."""
+    told = b""
+    # Everything that could write there has ended; BlockingIOError if what could not be killed holds it open.
+    with contextlib.suppress(BlockingIOError):
+        while chunk := os.read(status, 65536):
+            told += chunk
+    return b'"exit-code"' in told
 
 
 def become_reaper() -> None:

@@ -19,7 +19,7 @@ from evals.workspace.normalising import Normaliser
 from evals.workspace.paths import WorkspaceError
 from evals.workspace.report import Check, Run, VerificationReport
 from evals.workspace.safe import SafeWorkspace
-from evals.workspace.sandbox import INSIDE, INSIDE_TMP, Sandbox, find_bwrap, wrap
+from evals.workspace.sandbox import INSIDE, INSIDE_TMP, Sandbox, find_bwrap, launcher
 from evals.workspace.scratch import Scratch
 from evals.workspace.task import Pattern, Task
 
@@ -128,15 +128,16 @@ def _run_once(
         temporary.mkdir(mode=0o700)
     except OSError as error:
         raise TwogateError(f"the scratch folders cannot be made: {error.strerror}") from None
-    argv = task.command
+    before: tuple[str, ...] = ()
     environment = command_environment(str(home), str(temporary), options.environment)
     if bwrap is not None:
         # This interpreter first: the caller's `python` may be a script that reads its home folder, such as pyenv's.
         path = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
         environment |= {"HOME": INSIDE_TMP, "TMPDIR": INSIDE_TMP, "PATH": path}
-        argv = wrap(bwrap, argv, str(copy), environment["PATH"])
+        before = launcher(bwrap, str(copy), environment["PATH"])
     result = run_command(
-        argv,
+        task.command,
+        launcher=before,
         cwd=str(copy),
         env=environment,
         timeout=task.timeout_seconds,

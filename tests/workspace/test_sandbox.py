@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import uuid
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -41,7 +43,10 @@ def test_the_copy_is_there_and_writable_and_the_path_is_put_aside(root: Path) ->
 def test_nothing_else_is_writable_or_even_there(root: Path, tmp_path: Path) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("secret")
-    home = Path.home()
+    # Names that nobody else's files have.
+    places = [
+        folder / f"x-{uuid.uuid4().hex}" for folder in (Path("/usr"), Path("/etc"), Path("/"), Path.home(), tmp_path)
+    ]
     code = f"""
 import os
 for path in ({str(secret)!r}, {str(root / "a.txt")!r}, "/etc/shadow"):
@@ -49,7 +54,7 @@ for path in ({str(secret)!r}, {str(root / "a.txt")!r}, "/etc/shadow"):
         print("READ", open(path).read())
     except OSError as error:
         print(path == "/etc/shadow" or "other", error.strerror)
-for path in ("/usr/x", "/etc/x", "/x", {str(home / "x")!r}, {str(tmp_path / "x")!r}):
+for path in {[str(place) for place in places]!r}:
     try:
         open(path, "w").write("x")
         print("WROTE", path)
@@ -58,8 +63,7 @@ for path in ("/usr/x", "/etc/x", "/x", {str(home / "x")!r}, {str(tmp_path / "x")
 """
     report = run(root, code)
     assert "READ" not in report.runs[0].stdout
-    for path in (Path("/usr/x"), Path("/etc/x"), home / "x", tmp_path / "x"):
-        assert not path.exists()
+    assert not any(place.exists() for place in places)
     assert report.runs[0].stderr == ""
 
 
@@ -96,6 +100,47 @@ time.sleep(7357)
             except OSError:
                 continue
             assert b"time.sleep(7357)" not in command
+
+
+@needs_bwrap
+@pytest.mark.parametrize("sandbox", ["none", "bwrap"])
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("no-such-program-here", "No such file or directory"),
+        ("./no-such-program-here", "No such file or directory"),
+        ("./a.txt", "Permission denied"),
+    ],
+)
+def test_a_program_that_cannot_be_started_says_so_in_the_sandbox_as_without(
+    root: Path, sandbox: Literal["none", "bwrap"], program: str, reason: str
+) -> None:
+    with SafeWorkspace(root) as workspace:
+        report = verify(parse_task({"task_id": "t", "command": [program, "x"]}), workspace, Options(sandbox=sandbox))
+    assert [run.error for run in report.runs] == [f"cannot start {program!r}: {reason}"] * 2
+    assert [run.exit_status for run in report.runs] == [None, None]
+    (check,) = [each for each in report.checks if each.kind == "command"]
+    assert check.detail == f"cannot start {program!r}: {reason} in run 1; 2 of 2 runs failed"
+
+
+@needs_bwrap
+@pytest.mark.parametrize("code", ["import sys; sys.exit(1)", "print('bwrap: execvp x: No such file'); sys.exit(1)"])
+def test_a_command_that_was_started_and_fails_is_told_by_its_own_status(root: Path, code: str) -> None:
+    report = run(root, code)
+    assert (report.runs[0].exit_status, report.runs[0].error) == (1, None)
+
+
+@needs_bwrap
+def test_a_command_gets_no_more_open_files_in_the_sandbox_than_the_standard_three(root: Path) -> None:
+    code = """
+import os
+for descriptor in range(3, 100):
+    try:
+        print(descriptor, os.readlink(f"/proc/self/fd/{descriptor}"))
+    except OSError:
+        pass
+"""
+    assert run(root, code).runs[0].stdout == ""
 
 
 def test_without_bubblewrap_the_sandbox_is_refused_in_one_clear_line(
