@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import signal
 import sys
@@ -50,5 +52,23 @@ def verify(
     loaded = load_task(task)
     with SafeWorkspace(workspace) as opened:
         report = run_verification(loaded, opened, options)
-    click.echo(report.to_json() if as_json else report.to_text(), nl=False)
+    _write(report.to_json() if as_json else report.to_text())
     context.exit(0 if report.passed else 1)
+
+
+def _write(report: str) -> None:
+    """Print the report, whatever characters standard output takes. A reader that has gone away is click's to handle."""
+    from evals.errors import TwogateError
+
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        click.echo(report, nl=False)
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            raise
+        # What is still in the buffer would be tried once more, and fail, when the interpreter ends.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+        raise TwogateError(f"standard output: the report cannot be written: {error.strerror}") from None

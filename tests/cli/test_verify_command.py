@@ -76,6 +76,46 @@ def test_a_missing_task_or_workspace_is_one_line(tmp_path: Path) -> None:
         assert done.stderr.startswith("error: ")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that takes nothing")
+@pytest.mark.parametrize("arguments", [(), ("--json",)])
+def test_output_that_cannot_be_written_is_one_line(arguments: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "evals", "verify", TASK, str(FOLDER / "mended"), *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "error: standard output: the report cannot be written: No space left on device\n"
+
+
+def test_a_reader_that_has_gone_away_is_no_traceback() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "evals", "verify", TASK, str(FOLDER / "mended")],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_characters_that_standard_output_cannot_take_are_escaped(tmp_path: Path) -> None:
+    task = tmp_path / "task.json"
+    task.write_text(json.dumps({"task_id": "t", "command": ["true"], "required_files": ["é.txt"]}))
+    (tmp_path / "é.txt").touch()
+    done = verify(str(task), str(tmp_path), PYTHONIOENCODING="ascii")
+    assert done.returncode == 0, done.stderr
+    assert "pass  required_file \\xe9.txt: is there" in done.stdout
+
+
 def test_wrong_usage_is_exit_code_2() -> None:
     assert verify().returncode == 2
     assert verify(TASK, ".", "--sandbox", "docker").returncode == 2
