@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import click
 
-from evals.cli.greedy import GreedyCommand
+from evals.cli.greedy import GreedyCommand, spread
 from evals.cli.types import FILE, SECONDS, Share
 from evals.shipped import guide
 
@@ -32,6 +32,28 @@ class _QaGroup(click.Group):
         run_context = click.Context(self.commands["run"], info_name=ctx.info_name, parent=ctx.parent)
         self.commands["run"].format_options(run_context, formatter)
         self.format_commands(ctx, formatter)
+
+
+class _ServerCommand(GreedyCommand):
+    """Where no word is left for the file, a value of --env or --header that can be none of theirs is it.
+
+    It goes before the last value of --args: ``-e A=1 questions.xml -a server.py data.xml``.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        options = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
+        words = spread(args, options, file_suffix="\0")  # takes no value for the file
+        if "--" not in words:
+            stray = [place for place, word in enumerate(words) if self._is_file(word)]
+            if len(stray) == 1:
+                file = words.pop(stray[0]).partition("=")[2]
+                args = [*words, "--", file]
+        return super().parse_args(ctx, args)
+
+    def _is_file(self, word: str) -> bool:
+        name, _, value = word.partition("=")
+        separator = {"--env": "=", "--header": ":"}.get(name)
+        return separator is not None and separator not in value and value.lower().endswith(self.file_suffix)
 
 
 class _Pair(click.ParamType[tuple[str, str]]):
@@ -117,7 +139,7 @@ def qa() -> None:
     """
 
 
-@qa.command("run", cls=GreedyCommand, hidden=True)
+@qa.command("run", cls=_ServerCommand, hidden=True)
 @click.argument("file", type=click.Path(path_type=Path))
 @_with_server_options
 @click.option("-o", "--output", type=FILE, metavar="PATH", help="Write the report here instead of printing it.")
@@ -185,7 +207,7 @@ def lint(file: Path, ignored: tuple[str, ...], as_json: bool) -> None:
     _end(errors == 0, False, [print_text("".join(f"{line}\n" for line in lines))])
 
 
-@qa.command("solve", cls=GreedyCommand)
+@qa.command("solve", cls=_ServerCommand)
 @click.argument("file", type=click.Path(path_type=Path))
 @_with_server_options
 @click.option(

@@ -1,8 +1,9 @@
 """The question file: ``<evaluation><qa_pair><question>…</question><answer>…</answer></qa_pair>…</evaluation>``.
 
 Questions and answers are trimmed at both ends; what is inside, line breaks too, stays as written (CDATA or not).
-Attributes and elements the format does not know are kept out and noted. A document type declaration is refused
-whole: it is where external entities and entity bombs are declared, and the format needs none.
+Attributes and elements the format does not know are kept out and noted; a pair, question or answer that would be left
+out with them, or is spelt otherwise, is an error. A document type declaration is refused whole: it is where external
+entities and entity bombs are declared, and the format needs none.
 """
 
 from __future__ import annotations
@@ -167,6 +168,7 @@ class _Reader:
         self.unknown: Counter[str] = Counter()
         self.attributes: Counter[str] = Counter()
         self.stray: list[int] = []
+        self.misplaced: list[str] = []
         self._open: list[str] = []
         self._text: list[str] | None = None
         self._start = 0
@@ -218,6 +220,9 @@ class _Reader:
                 self.drafts[-1].problems.append(
                     f"{inside}: holds the element <{name}> (line {line}); write < as &lt;, or put the text in CDATA"
                 )
+            case [*_, last] if last.casefold() in (PAIR, QUESTION, ANSWER):
+                # Left out with a note alone, it would be missed among the questions that count.
+                self.misplaced.append(_misplaced(self._open, line))
             case [_, _] | [_, "qa_pair", _]:
                 self.unknown[name] += 1
 
@@ -254,12 +259,22 @@ class _Reader:
             self.stray.append(self._parser.CurrentLineNumber)
 
 
+def _misplaced(open_elements: list[str], line: int) -> str:
+    """Why an element that is a pair's, or one by another spelling, cannot be read where it stands."""
+    name, parent = open_elements[-1], open_elements[-2]
+    right = name.casefold()
+    home = ROOT if right == PAIR else PAIR
+    if name != right:
+        return f"line {line}: <{name}> is not <{right}>; write it so"
+    return f"line {line}: <{name}> stands in <{parent}>, where it would not be read; put it into <{home}>"
+
+
 def _check(reader: _Reader, path: Path) -> tuple[list[str], list[QaPair]]:
     if reader.root != ROOT:
         return [f"{path}: its root element is <{reader.root}>; it must be <{ROOT}>"], []
-    if not reader.drafts:
+    if not reader.drafts and not reader.misplaced:
         return [f"{path}: has no pairs; add <{PAIR}><{QUESTION}>…</{QUESTION}><{ANSWER}>…</{ANSWER}></{PAIR}>"], []
-    problems: list[str] = []
+    problems = [f"{path}: {one}" for one in reader.misplaced]
     pairs: list[QaPair] = []
     for number, draft in enumerate(reader.drafts, start=1):
         found = [*draft.problems, *_text_problems(QUESTION, draft.questions), *_text_problems(ANSWER, draft.answers)]

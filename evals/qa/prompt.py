@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from evals.conversation import Conversation
@@ -41,19 +42,39 @@ class Reply:
     response: str | None = None
 
 
+_NO_ANSWER = ("refusal", "max_tokens", "context_overflow")
+_TAG = re.compile(r"<(?P<end>/?)(?P<name>summary|feedback|response)\s*>", re.IGNORECASE)
+
+
 def read_reply(conversation: Conversation) -> Reply:
     """The last of each part in the message that ends the conversation.
 
-    A message that makes calls is not the last: what it says may still change.
+    A message that makes calls is not the last: what it says may still change. What was said before a refusal, or
+    before a message was cut off, is no response.
     """
-    text = conversation.final_answer or ""
-    return Reply(_last(text, "summary"), _last(text, "feedback"), _last(text, "response"))
+    parts = dict(_parts(conversation.final_answer or ""))
+    if conversation.stop in _NO_ANSWER:
+        parts.pop("response", None)
+    return Reply(parts.get("summary"), parts.get("feedback"), parts.get("response"))
 
 
-def _last(text: str, tag: str) -> str | None:
-    closings = list(re.finditer(rf"</{tag}\s*>", text, re.IGNORECASE))
-    if not closings:
-        return None
-    before = text[: closings[-1].start()]
-    openings = list(re.finditer(rf"<{tag}\s*>", before, re.IGNORECASE))
-    return before[openings[-1].end() :].strip() if openings else None
+def _parts(text: str) -> Iterator[tuple[str, str]]:
+    """Every part with its content, in order. A part ends at the next closing tag of its name.
+
+    Tags inside a summary or feedback are what the model writes about, not parts. An opening tag without a closing one
+    is none, and neither is one that is followed by another of its name before that.
+    """
+    tags = [(match["name"].lower(), bool(match["end"]), match) for match in _TAG.finditer(text)]
+    position = 0
+    while position < len(tags):
+        name, ends, opening = tags[position]
+        position += 1
+        if ends:
+            continue
+        for place in range(position, len(tags)):
+            if tags[place][0] != name:
+                continue
+            if tags[place][1]:
+                yield name, text[opening.end() : tags[place][2].start()].strip()
+                position = place + 1
+            break

@@ -54,6 +54,12 @@ EXPECTED: dict[str, Any] = {
         "headers": (("A", "1"), ("B", "2")), "max_turns": 3,
     },
     "-e TEXT='a=b c' EMPTY= -c python -a server.py evaluation.xml": {"env": (("TEXT", "a=b c"), ("EMPTY", ""))},
+    "-e A=1 evaluation.xml -c python -a server.py data.xml": {"env": (("A", "1"),), "args": ("server.py", "data.xml")},
+    "-e A=1 -c python -a server.py data.xml -e B=data.xml evaluation.xml -e C=3": {
+        "env": (("A", "1"), ("B", "data.xml"), ("C", "3")), "args": ("server.py", "data.xml"),
+    },
+    "-e X=data.xml -c python -a server.py evaluation.xml": {"env": (("X", "data.xml"),), "args": ("server.py",)},
+    "-t http -u https://x.example/mcp -H 'A: b.xml' evaluation.xml -m claude-haiku-4-5": {"headers": (("A", "b.xml"),)},
     "-c python -a server.py Evaluation.XML": {"args": ("server.py",), "file": Path("Evaluation.XML")},
 }  # fmt: skip
 
@@ -73,6 +79,8 @@ def test_an_order_of_words(line: str) -> None:
         ("evaluation.xml -c python -a", "-a needs at least one value"),
         ("evaluation.xml -c python -a server.py --itertions 3", "No such option '--itertions'"),
         ("evaluation.xml -c python -e A", "'A' is no variable; write KEY=VALUE"),
+        ("evaluation.xml -c python -e other.xml", "'other.xml' is no variable; write KEY=VALUE"),
+        ("-c python -e one.xml two.xml", "'one.xml' is no variable"),
         ("evaluation.xml -c python -e A=1 =2", "'' is no variable"),
         ("evaluation.xml -c python -e '1A=2'", "'1A' is no name of a variable"),
         ("evaluation.xml -t sse -u http://x -H Authorization", "'Authorization' is no header; write 'Key: Value'"),

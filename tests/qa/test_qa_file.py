@@ -99,7 +99,7 @@ def test_what_the_format_does_not_know_is_kept_out_and_said_once() -> None:
         '<evaluation version="2" xmlns="urn:x"><author>me</author>'
         + '<qa_pair id="1" level="hard"><question lang="en">Which?</question><answer>a</answer>'
         + "<notes>n</notes></qa_pair>"
-        + '<qa_pair id="2"><notes><question>no</question></notes><question>Who?</question><answer>b</answer></qa_pair>'
+        + '<qa_pair id="2"><notes><b>no</b></notes><question>Who?</question><answer>b</answer></qa_pair>'
         + "stray</evaluation>"
     )
     file = parse_qa(text.encode(), PATH)
@@ -109,6 +109,25 @@ def test_what_the_format_does_not_know_is_kept_out_and_said_once() -> None:
         "questions.xml: attributes are left out: id (2), lang (1), level (1), version (1)",
         "questions.xml: text outside questions and answers is left out: line 1",
     )
+
+
+@pytest.mark.parametrize(
+    ("inside", "says"),
+    [
+        (f"<section>{pair('Who?', 'b')}</section>", "<qa_pair> stands in <section>, where it would not be read"),
+        (f"<a><b>{pair('Who?', 'b')}</b></a>", "<qa_pair> stands in <b>"),
+        (f"<qa_pair>{pair('Who?', 'b')}</qa_pair>", "<qa_pair> stands in <qa_pair>"),
+        (pair("Who?", "b").replace("qa_pair", "QA_Pair"), "<QA_Pair> is not <qa_pair>; write it so"),
+        ("<qa_pair><Question>Who?</Question><answer>b</answer></qa_pair>", "<Question> is not <question>"),
+        ("<qa_pair><q><question>Who?</question></q><answer>b</answer></qa_pair>", "<question> stands in <q>"),
+        ("<pair><question>Who?</question><answer>b</answer></pair>", "<answer> stands in <pair>"),
+        ("<question>Who?</question><answer>b</answer>", "<answer> stands in <evaluation>, where it would not be read"),
+    ],
+)
+def test_a_pair_that_would_be_left_out_is_an_error(inside: str, says: str) -> None:
+    lines = problems(evaluation(pair("Which?", "a"), inside))
+    assert any(line.startswith("questions.xml: line 1: ") and says in line for line in lines), lines
+    assert problems(evaluation(inside)), "without any other pair it is one too"
 
 
 def test_an_element_inside_a_text_is_refused_for_it_would_maim_the_question() -> None:

@@ -100,6 +100,16 @@ def test_the_answer_is_the_last_response_tag() -> None:
         ("no tags", None),
         ("<response>cut off", None),
         ("</response>", None),
+        (
+            "<response>six</response><feedback>search: say <response>…</response> in its description</feedback>",
+            "six",
+        ),
+        ("<summary>I write <response>a</response> now.</summary><response>b</response>", "b"),
+        ("<response>42</response> and that is all.</response>", "42"),
+        ("<response>41</response> no, <response>42</response>", "42"),
+        ("<feedback>never closed <response>x</response>", "x"),
+        ("<response>a <summary>b</summary></response>", "a <summary>b</summary>"),
+        ("<response>x</response> I left <response> open", "x"),
     ],
 )
 def test_what_is_in_the_tag_is_taken_as_it_stands(text: str, response: str | None) -> None:
@@ -145,6 +155,20 @@ def test_a_conversation_without_an_answer_is_wrong_and_says_why(stop: str, says:
     verdict = judge("Right", talk("Hm.", ("big", 1, False), stop=stop), 5)
     assert not verdict.passed
     assert says in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("stop", "says"), [("refusal", "refused"), ("max_tokens", "cut off"), ("context_overflow", "outgrew")]
+)
+def test_what_is_said_before_a_stop_is_no_answer(stop: str, says: str) -> None:
+    conversation = talk(tagged("Right"), stop=stop)
+    verdict = judge("Right", conversation, 5)
+    assert not verdict.passed
+    assert says in verdict.reason
+    results = [trial("q/01", "failed", conversation, reason=verdict.reason)]
+    (task,) = build_report(summary(0, 1, 0), asked(1), 1, results, file="q.xml", tool_names=[]).tasks
+    assert task.actual is None
+    assert task.summary == "Looked."
 
 
 # --- the report -------------------------------------------------------------------------------------------------
