@@ -14,7 +14,7 @@ from typing import Literal
 from evals.errors import TwogateError
 from evals.items import DEFAULT_DATASETS
 from evals.redact import Redactor
-from evals.settings import ANTHROPIC_API_KEY, LANGFUSE_VARIABLES, OPENROUTER_API_KEY, Settings
+from evals.settings import AGENT_VARIABLES, ANTHROPIC_API_KEY, LANGFUSE_VARIABLES, OPENROUTER_API_KEY, Settings
 from evals.target import load_target
 from evals.tool_listing import list_all
 
@@ -51,8 +51,8 @@ def _environment(settings: Settings, subscription: bool) -> Iterator[Finding]:
         yield Finding("⚠️", ".env", "not there; copy .env.example, or set the variables in the environment")
     if subscription:
         yield Finding("✅", "model key", "not needed with --subscription: the local Claude login is used")
-    elif settings.get(ANTHROPIC_API_KEY):
-        yield Finding("✅", "model key", f"{ANTHROPIC_API_KEY} is set")
+    elif found := [name for name in AGENT_VARIABLES if settings.get(name)]:
+        yield Finding("✅", "model key", f"{found[0]} is set")
     else:
         yield Finding(
             "❌",

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import difflib
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
 from evals.errors import TwogateError
 
@@ -31,8 +33,23 @@ _ID = re.compile(r"(?P<gate>pr|merge)/(?P<group>[^/\s]+)/(?P<slug>[^/\s]+)")
 _ID_LENGTH = 255
 _ID_FORM = {"pr": "pr/<tool>/<slug>", "merge": "merge/<family>/<slug>"}
 
-_NonBlank = Annotated[str, StringConstraints(pattern=r"\S")]
-_Names = tuple[_NonBlank, ...]
+
+def _visible(text: str) -> str:
+    """Characters of Unicode's categories for controls, formats and separators are nothing that anybody reads."""
+    if not any(unicodedata.category(char)[0] not in "CZ" for char in text):
+        raise PydanticCustomError("blank", "is empty; write a text")
+    return text
+
+
+def _unpadded(text: str) -> str:
+    if text != text.strip():
+        raise PydanticCustomError("padded", "has white space around it; take it away")
+    return text
+
+
+_NonBlank = Annotated[str, AfterValidator(_visible)]
+_Name = Annotated[str, AfterValidator(_visible), AfterValidator(_unpadded)]
+_Names = tuple[_Name, ...]
 
 
 class _Strict(BaseModel):
@@ -50,12 +67,12 @@ class ItemInput(_Strict):
 class ItemMetadata(_Strict):
     """The knobs of an item. In the dataset their names are camelCase."""
 
-    category: _NonBlank
+    category: _Name
     """The tool under test."""
     kind: Kind
     expected_tools: Annotated[_Names, Field(strict=False)] | None = None
     """tool-call: the names of the tools any of which is a right first call, as the server names them."""
-    expected_args: dict[str, Any] | None = None
+    expected_args: dict[_Name, Any] | None = None
     """tool-call: arguments the first call must have, compared as JSON values; other arguments are free."""
     expected_errors: Annotated[_Names, Field(strict=False)] | None = None
     """agent: tools whose failed calls do not fail the trial."""
@@ -89,6 +106,10 @@ class Item(_Strict):
     @property
     def expected_tools(self) -> tuple[str, ...]:
         return self.metadata.expected_tools or ()
+
+
+class NothingSelectedError(TwogateError):
+    """No active item has what was asked for by --id and --category."""
 
 
 class Problem(BaseModel):
@@ -196,7 +217,7 @@ def select(items: Sequence[Item], id_regex: str | None = None, category: str | N
         (id_regex or category or "").strip("^$"), [item.id for item in items], n=3, cutoff=0.4
     )
     hint = f"; near: {', '.join(near)}" if near else ""
-    raise TwogateError(f"{' and '.join(asked)} selects none of the {len(items)} active items{hint}")
+    raise NothingSelectedError(f"{' and '.join(asked)} selects none of the {len(items)} active items{hint}")
 
 
 _NO_ID = "(item without an id)"
@@ -214,13 +235,17 @@ def _gate_of_id(value: Any) -> Gate | None:
     return "pr" if match["gate"] == "pr" else "merge"
 
 
+_KNOBS = frozenset(to_camel(name) for name in ItemMetadata.model_fields)
+
+
 def _without_nulls(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Langfuse returns null for what was never set: null in an optional field counts as absent."""
     known = {"id", "input", "expectedOutput", "metadata", "status"}
     item = {key: value for key, value in raw.items() if key in known and value is not None}
     metadata = item.get("metadata")
     if isinstance(metadata, Mapping):
-        item["metadata"] = {key: value for key, value in metadata.items() if value is not None}
+        # An unknown key stays, so that it is told of whatever its value is.
+        item["metadata"] = {key: value for key, value in metadata.items() if value is not None or key not in _KNOBS}
     return item
 
 
@@ -254,8 +279,8 @@ def _message(details: Any) -> str:
             known = ["query"]
         near = difflib.get_close_matches(field, known, n=1)
         return f"is not a known key; did you mean {near[0]}?" if near else f"is not a known key; use {', '.join(known)}"
-    if kind in ("string_pattern_mismatch", "string_too_short"):
-        return "is empty; write a text"
+    if kind in ("blank", "padded"):
+        return str(details["msg"])
     if kind == "greater_than":
         return f"is {value!r}; must be a whole number of 1 or more"
     if kind.startswith("int_"):

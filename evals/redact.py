@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TypeVar
+from urllib.parse import quote
 
 from pydantic import BaseModel
 
@@ -17,18 +18,21 @@ class Redactor:
     """Replaces every known secret value by `MASK`, the longest first."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        self._secrets = sorted({one for one in secrets if len(one) >= _SHORTEST}, key=len, reverse=True)
+        known = {one for one in secrets if len(one) >= _SHORTEST}
+        known |= {quote(one, safe="") for one in known}  # as it stands in an address
+        self._secrets = sorted(known, key=len, reverse=True)
 
     def text(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, MASK)
         return text
 
-    def model(self, model: _Model) -> _Model:
-        """A copy with every text in it redacted, keys of mappings too."""
+    def model(self, model: _Model, keep: frozenset[str] = frozenset()) -> _Model:
+        """A copy with every text in it redacted, keys of mappings too, but for the fields to keep."""
         if not self._secrets:
             return model
-        return type(model).model_validate(self.value(model.model_dump()))
+        fields = model.model_dump().items()
+        return type(model).model_validate({name: one if name in keep else self.value(one) for name, one in fields})
 
     def value(self, value: object) -> object:
         """The same of JSON-like data."""

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from evals.errors import TwogateError
 from evals.redact import Redactor
+from evals.secrecy import is_harmless, is_secret_name
 
 CONFIG_FILE = "twogate.toml"
 MCP_FILE = ".mcp.json"
@@ -30,13 +31,12 @@ DEFAULT_FAIL_MESSAGE = (
     "If this is unexpected, report the problem to the service's support with the name of the tool and the time."
 )
 _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
-_SECRET_NAME = re.compile(
-    r"key|token|secret|passw|auth|credential|cookie|signature|dsn|(?:^|[_-])(?:pat|pwd|sk)(?:[_-]|$)", re.IGNORECASE
-)
 _PASSWORD = re.compile(r"://[^/\s@:]*:(?P<password>[^/\s@]+)@")
 # --token=abc, ?api_key=abc, Authorization: Bearer abc
 _NAMED_VALUE = re.compile(r"(?P<name>[\w-]+)(?:=|:\s+)(?:(?:Bearer|Basic|Token)\s+)?(?P<value>[^&\s]+)")
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
+# A word or a name made of words: masking it would take them out of every text, the judge's too.
+_WORDS = re.compile(r"[a-z]+([-_][a-z]+)*")
 
 Transport = Literal["stdio", "http", "sse"]
 
@@ -117,6 +117,10 @@ class Launch:
     """The command line or the address as configured, its variables not filled in: fit to be shown."""
 
 
+def _is_setting(value: str) -> bool:
+    return is_harmless(value) or _WORDS.fullmatch(value) is not None
+
+
 @dataclass(frozen=True)
 class Server:
     """A configured server with the folder and the variables its launch needs."""
@@ -186,25 +190,29 @@ class Server:
     def secret_values(self) -> list[str]:
         """What must be kept out of everything written down.
 
-        That is what its environment and headers get from variables, and what stands there, in an argument or in the
-        address under a name that speaks of a secret, written out or by a variable; of `Bearer abc`, `abc` too, and of
-        an address with a password in it the password.
+        That is what its environment and headers get from variables, unless it can be nothing but a setting, and what
+        stands there, in an argument or in the address under a name that speaks of a secret, written out or by a
+        variable; of `Bearer abc`, `abc` too, and of an address with a password in it the password.
         """
         entries = [*self.config.env.items(), *self.config.headers.items()]
         names = {match["name"] for _, text in entries for match in _VARIABLE.finditer(text)} - {PYTHON_VARIABLE}
-        values = [self.variables[name] for name in names if name in self.variables]
+        values = [
+            value
+            for name in names
+            if (value := self.variables.get(name)) and (is_secret_name(name) or not _is_setting(value))
+        ]
         for name, text in entries:
-            if _SECRET_NAME.search(name):
+            if is_secret_name(name):
                 filled = self._fill(text)
                 values += [filled, *filled.split()[1:]]
         plain = [*self.config.args, self.config.url or "", self.config.command or ""]
         used = {match["name"] for text in plain for match in _VARIABLE.finditer(text)}
-        values += [self.variables[name] for name in used if _SECRET_NAME.search(name) and name in self.variables]
+        values += [self.variables[name] for name in used if is_secret_name(name) and name in self.variables]
         for before, text in zip(["", *plain], plain, strict=False):
             filled = self._fill(text)
-            named = [match["value"] for match in _NAMED_VALUE.finditer(filled) if _SECRET_NAME.search(match["name"])]
+            named = [match["value"] for match in _NAMED_VALUE.finditer(filled) if is_secret_name(match["name"])]
             # --token abc
-            follows = before.startswith("-") and "=" not in before and _SECRET_NAME.search(before)
+            follows = before.startswith("-") and "=" not in before and is_secret_name(before)
             values += [*named, *([filled] if follows and not filled.startswith("-") else [])]
         filled_texts = map(self._fill, [*plain, *(text for _, text in entries)])
         values += [match["password"] for text in filled_texts for match in _PASSWORD.finditer(text)]
@@ -278,6 +286,10 @@ def load_target(root: Path, variables: Mapping[str, str], path: Path | None = No
             problems.append(f"{path.name}: {key}.{name}: a server's name has letters, digits, _ and - only; rename it")
             continue
         try:
+            if key == "mcpServers":
+                if isinstance(description, dict) and description.pop("disabled", False) is True:
+                    continue
+                description = _of_mcp_file(description)
             config = ServerConfig.model_validate(description)
         except ValidationError as error:
             problems += [f"{path.name}: {key}.{name}{_where(one)}: {_what(one)}" for one in error.errors()]
@@ -293,6 +305,27 @@ def load_target(root: Path, variables: Mapping[str, str], path: Path | None = No
     if problems:
         raise TwogateError(problems)
     return Target(source=path, servers=tuple(servers), coverage=coverage)
+
+
+# What Claude Code and other clients of a .mcp.json keep there for themselves.
+_CLIENTS_OWN = frozenset(
+    "alwaysLoad alwaysAllow autoApprove autoStart clientSettings connectionTimeout description disabledTools "
+    "displayName gallery icon name note oauth restart timeout title trust version".split()
+)
+
+
+def _of_mcp_file(description: Any) -> Any:
+    """A server of a standard .mcp.json without what is only for the client that the file was written for.
+
+    Its `timeout`, the milliseconds a call may take, is our `tool_timeout`.
+    """
+    if not isinstance(description, dict):
+        return description
+    taken = {key: value for key, value in description.items() if key not in _CLIENTS_OWN}
+    timeout = description.get("timeout")
+    if isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout > 0:
+        taken.setdefault("tool_timeout", timeout / 1000)
+    return taken
 
 
 def _coverage(described: Any, path: Path) -> tuple[dict[str, CoverageConfig], list[str]]:

@@ -17,10 +17,12 @@ from pydantic import BaseModel, ConfigDict
 from evals.errors import TwogateError
 from evals.items import Item
 from evals.redact import Redactor
+from evals.settings import AGENT_VARIABLES
 from evals.target import Launch, Target
 
 # What Claude Code writes as "_" in a tool's name; the Messages API takes no other characters.
 _UNFIT = re.compile(r"[^a-zA-Z0-9_-]")
+_ANSWERED = "HTTP "
 _STDERR_SHOWN = 300  # characters of a server's last words in an error line
 
 
@@ -70,7 +72,9 @@ async def connect(launch: Launch, stderr: TextIO | None = None) -> AsyncGenerato
     from mcp.client.streamable_http import streamable_http_client
 
     if launch.transport == "stdio":
-        parameters = StdioServerParameters(command=launch.command, args=list(launch.args), env=dict(launch.env))
+        # The whole environment, as Claude Code hands it on: else a server starts here and not there, or the other way.
+        environment = {**os.environ, **dict.fromkeys(AGENT_VARIABLES, ""), **dict(launch.env)}
+        parameters = StdioServerParameters(command=launch.command, args=list(launch.args), env=environment)
         transport = stdio_client(parameters, errlog=stderr) if stderr is not None else stdio_client(parameters)
         async with Client(transport) as client:
             yield client
@@ -78,11 +82,28 @@ async def connect(launch: Launch, stderr: TextIO | None = None) -> AsyncGenerato
         async with Client(sse_client(launch.url, headers=dict(launch.headers))) as client:
             yield client
     else:
-        async with (
-            httpx2.AsyncClient(headers=dict(launch.headers), timeout=httpx2.Timeout(30, read=300)) as http,
-            Client(streamable_http_client(launch.url, http_client=http)) as client,
-        ):
-            yield client
+        refusals: list[str] = []
+
+        async def remember(response: httpx2.Response) -> None:
+            # 405 is how a server without a stream of its own answers a GET
+            if response.status_code >= 400 and response.status_code != 405:
+                refusals.append(f"{_ANSWERED}{response.status_code} {response.reason_phrase}".strip())
+
+        try:
+            async with (
+                httpx2.AsyncClient(
+                    headers=dict(launch.headers),
+                    timeout=httpx2.Timeout(30, read=300),
+                    event_hooks={"response": [remember]},
+                ) as http,
+                Client(streamable_http_client(launch.url, http_client=http)) as client,
+            ):
+                yield client
+        except Exception as error:
+            # The SDK says no more than that the server returned an error.
+            if refusals:
+                error.add_note(refusals[-1])
+            raise
 
 
 async def list_tools(launch: Launch) -> tuple[Tool, ...]:
@@ -162,8 +183,12 @@ class Preflight:
     warnings: tuple[str, ...]
 
 
-async def preflight(target: Target, items: Sequence[Item], builtin_tools: Collection[str]) -> Preflight:
+async def preflight(
+    target: Target, items: Sequence[Item], builtin_tools: Collection[str], *, mcp_tools_only: bool = False
+) -> Preflight:
     """Check the items against the live target before any model is called.
+
+    mcp_tools_only: no item gets the built-in tools, as the run's option says.
 
     Raises TwogateError when an item's `tools` cannot reach any server, when none of an item's expected tools exists, or
     when one does not exist that it wants to fail: then the case is wrong, not the model. Some missing is a warning, and
@@ -186,7 +211,7 @@ async def preflight(target: Target, items: Sequence[Item], builtin_tools: Collec
         if listed.failure(target, item.metadata.tools) is not None:
             continue
         there = {tool.name for tool in listed.of(target, item.metadata.tools)}
-        known = there if item.metadata.mcp_tools_only else there | set(builtin_tools)
+        known = there if mcp_tools_only or item.metadata.mcp_tools_only else there | set(builtin_tools)
         missing = [name for name in item.expected_tools if name not in known]
         if missing and len(missing) == len(item.expected_tools):
             problems.append(
@@ -220,7 +245,10 @@ def _tool(server: str, listed: Any) -> Tool:
 
 
 def root_cause(error: BaseException) -> str:
-    """The innermost error of an exception group, in one line."""
+    """The innermost error of an exception group, with what the server answered where that is known, in one line."""
+    notes: list[str] = getattr(error, "__notes__", [])
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
-    return " ".join(f"{type(error).__name__}: {error}".split())
+        notes = [*notes, *getattr(error, "__notes__", [])]
+    said = "".join(f" ({note})" for note in dict.fromkeys(notes) if note.startswith(_ANSWERED))
+    return " ".join(f"{type(error).__name__}: {error}{said}".split())

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from pathlib import Path
@@ -67,6 +68,25 @@ headers = { Authorization = "Bearer tok-written-out", "X-Api-Key" = "${KEY:-tok-
 """,
     )
     assert target.secret_values() == ["Bearer tok-written-out", "tok-written-out", "tok-default"]
+
+
+def test_a_clients_own_keys_of_a_mcp_json_are_passed_over(tmp_path: Path) -> None:
+    described = {
+        "one": {"command": "x", "timeout": 30000, "alwaysLoad": True, "autoApprove": ["a"], "disabled": False},
+        "two": {"command": "y", "disabled": True, "unheard-of": 1},
+    }
+    target = load(tmp_path, json.dumps({"mcpServers": described}), ".mcp.json")
+    assert [(server.name, server.config.tool_timeout) for server in target.servers] == [("one", 30.0)]
+    odd = json.dumps({"mcpServers": {"one": {"command": "x", "comand": "y"}}})
+    assert "mcpServers.one.comand: is not a known key" in problems(tmp_path, odd, ".mcp.json")[0]
+
+
+def test_what_can_be_nothing_but_a_setting_is_no_secret(tmp_path: Path) -> None:
+    """Masked, it would be missing from every text with that word in it, the judge's too."""
+    env = '{ TABLE = "${TABLE}", LEVEL = "${LEVEL}", API_TOKEN = "${TOKEN}", PLAIN = "${PLAIN}" }'
+    text = f'[servers.one]\ncommand = "x"\nenv = {env}\n'
+    target = load(tmp_path, text, TABLE="invoices", LEVEL="debug", TOKEN="swordfish", PLAIN="hunter2hunter2")
+    assert set(target.secret_values()) == {"swordfish", "hunter2hunter2"}
 
 
 def test_secrets_in_arguments_and_addresses_are_known_and_not_shown(tmp_path: Path) -> None:
@@ -223,3 +243,35 @@ def test_a_missing_file_is_said(tmp_path: Path) -> None:
     with pytest.raises(TwogateError, match="there is no such file"):
         load_target(tmp_path, {}, tmp_path / "x.toml")
     assert problems(tmp_path, "[]", ".mcp.json") == [".mcp.json: must be an object with mcpServers"]
+
+
+async def test_a_server_starts_here_with_the_environment_it_starts_with_in_a_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MYSVC_PROFILE", "dev")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-not-for-it")
+    text = (
+        "import os, sys\n"
+        "if not os.environ.get('MYSVC_PROFILE') or os.environ.get('ANTHROPIC_API_KEY'): sys.exit('wrong environment')\n"
+        "from mcp.server.mcpserver import MCPServer\n"
+        "server = MCPServer('one')\n"
+        "server.add_tool(lambda: 'x', name='ping', description='x')\n"
+        "server.run('stdio')\n"
+    )
+    (tmp_path / "server.py").write_text(text)
+    target = load(tmp_path, '[servers.one]\ncommand = "${TWOGATE_PYTHON}"\nargs = ["server.py"]\n')
+    assert [tool.name for tool in await list_tools(target.servers[0].launch())] == ["ping"]
+
+
+async def test_an_address_that_refuses_the_token_says_so(tmp_path: Path) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        target = load(tmp_path, f'[servers.web]\nurl = "http://127.0.0.1:{port}/mcp"\n')
+        with pytest.raises(TwogateError, match="HTTP 401 Unauthorized"):
+            await list_tools(target.servers[0].launch())

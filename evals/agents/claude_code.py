@@ -20,6 +20,7 @@ from typing import Any, Literal
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient
 
 from evals.agents import AgentError
+from evals.agents.environment import without_choices
 from evals.agents.folding import Folder
 from evals.agents.hooks import Hooks, Ran
 from evals.agents.processes import MARK, kill_marked
@@ -142,6 +143,7 @@ class ClaudeCode:
         launches = self.target.launches(item.metadata.tools)
         longest = max(launch.connect_timeout for launch in launches)
         environment = {
+            **without_choices(os.environ),
             MARK: mark,
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",

@@ -63,7 +63,9 @@ _OPTIONS = [
     ),
     click.option("--target", type=FILE, help="The target's file.  [default: twogate.toml, else .mcp.json]"),
     click.option(
-        "--claude-code", type=click.Path(path_type=Path, exists=True), help="Another Claude Code than the bundled one."
+        "--claude-code",
+        type=click.Path(path_type=Path, exists=True, resolve_path=True),
+        help="Another Claude Code than the bundled one.",
     ),
     click.option("--json", "summary_json", type=FILE, metavar="PATH", help="Also write the summary as JSON."),
 ]
@@ -99,17 +101,25 @@ def demo(**options: Any) -> None:
     Both gates, unless --gate or --dataset chooses one; takes the options of `twogate run`. Exit code 0: every gate met
     its threshold.
     """
-    from evals.items import gate_of_dataset
+    from evals.errors import TwogateError
+    from evals.items import NothingSelectedError, gate_of_dataset
     from evals.shipped import shipped
 
     options["embedded"] = True
     options["target"] = options["target"] or shipped("twogate.toml")
     only = options["gate"] or (gate_of_dataset(options["dataset"]) if options["dataset"] else None)
     codes: list[int] = []
+    nothing: list[str] = []
     for gate in [only] if only else ["pr", "merge"]:
         if codes:
             click.echo()
-        codes.append(_run({**options, "gate": gate}, shipped("fixtures", "scripts", f"{gate}.json"), demo=True))
+        try:
+            codes.append(_run({**options, "gate": gate}, shipped("fixtures", "scripts", f"{gate}.json"), demo=True))
+        except NothingSelectedError as error:
+            # --id and --category choose of both gates together
+            nothing += error.lines
+    if not codes:
+        raise TwogateError(nothing)
     raise SystemExit(max(codes))
 
 

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterable
 from typing import Any
 
-from evals.init.harmless import is_harmless, is_secret_name, looks_secret
+from evals.secrecy import is_harmless, is_secret_name, looks_secret
 
 VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
 _WHOLE_VARIABLE = re.compile(r"(\$\{[A-Za-z_][A-Za-z0-9_]*(?::-[^}]*)?\})")

@@ -21,6 +21,7 @@ from typing import Any
 
 from claude_agent_sdk import AssistantMessage, ClaudeAgentOptions, ClaudeSDKClient, ResultMessage, TextBlock
 
+from evals.agents.environment import without_choices
 from evals.agents.processes import MARK, kill_marked
 from evals.conversation import Conversation, Usage
 from evals.judges import ASKS, JudgeError, Judgement, Vote
@@ -175,6 +176,7 @@ class ClaudeJudge:
         work.mkdir()
         config.mkdir()
         environment = {
+            **without_choices(os.environ),
             MARK: mark,
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from evals.init.harmless import is_harmless, is_secret_name, looks_secret
+from evals.secrecy import is_harmless, is_secret_name, looks_secret
 
 SHOWN = "…"
 """What stands in place of a secret where a command line is shown."""

@@ -10,7 +10,6 @@ from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from evals.errors import TwogateError
-from evals.init.harmless import looks_secret
 from evals.qa.secrets import (
     SHOWN,
     address_secrets,
@@ -21,6 +20,7 @@ from evals.qa.secrets import (
     without_cut_secret,
 )
 from evals.redact import Redactor
+from evals.secrecy import looks_secret
 from evals.target import Launch, Target, Transport, load_target
 from evals.tool_listing import Tool, list_tools
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
 from langfuse import Langfuse
+from langfuse.api.core import ApiError
 from opentelemetry import trace as otel
 from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
 from evals.logs import redirected
 from evals.recording.server import LangfuseServer
@@ -20,7 +24,12 @@ from evals.versions import version_of
 
 _TIMEOUT = 20  # seconds a request to Langfuse may take
 _CLOSING = 60.0  # seconds Langfuse may take to accept what is still queued
+_STUCK_CLOSING = 2.0  # the same once it has shown that it does not
+READ_ERRORS = (ApiError, httpx.HTTPError, ValueError)
+"""What reading from a Langfuse server may raise: its refusals, no answer, an answer of another shape."""
+NOT_LANGFUSE = "answers something else than Langfuse does; check LANGFUSE_BASE_URL"
 _TRACER = "langfuse-sdk"  # the scope whose spans the SDK exports
+_TRACING_OFF = ("OTEL_SDK_DISABLED", "LANGFUSE_TRACING_ENABLED")
 _LOGGERS = ("langfuse", "opentelemetry")
 
 
@@ -31,10 +40,14 @@ class Recorder:
     client: Langfuse
     tracer: otel.Tracer
     server: LangfuseServer
+    stuck: threading.Event = field(default_factory=threading.Event)
+    """Set when the server did not take in time what was sent: nothing is waited for again."""
 
     def flush(self) -> bool:
         """Send what is queued; False when it took too long, and goes on in the background."""
-        return _within(_CLOSING, self.client.flush)
+        if not _within(_CLOSING, self.client.flush):
+            self.stuck.set()
+        return not self.stuck.is_set()
 
 
 @contextmanager
@@ -45,7 +58,10 @@ def open_recorder(server: LangfuseServer, redactor: Redactor | None = None) -> I
     observation's input, output and metadata, whoever writes it.
     """
     keys = server.keys
-    provider = TracerProvider(shutdown_on_exit=False)
+    # Recording is what this is for: variables that turn tracing off in the programs around it do not count here.
+    for name in _TRACING_OFF:
+        os.environ.pop(name, None)
+    provider = TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False)
     client = Langfuse(
         public_key=keys.public_key,
         secret_key=keys.secret_key,
@@ -58,10 +74,14 @@ def open_recorder(server: LangfuseServer, redactor: Redactor | None = None) -> I
     try:
         # The SDK exports the spans of its own scope and its own key alone.
         tracer = provider.get_tracer(_TRACER, version_of("langfuse"), attributes={"public_key": keys.public_key})
-        yield Recorder(client=client, tracer=tracer, server=server)
+        recorder = Recorder(client=client, tracer=tracer, server=server)
+        try:
+            yield recorder
+        finally:
+            seconds = _STUCK_CLOSING if recorder.stuck.is_set() else _CLOSING
+            if _within(seconds, client.shutdown):
+                _within(seconds, provider.shutdown)
     finally:
-        _within(_CLOSING, client.shutdown)
-        _within(_CLOSING, provider.shutdown)
         _forget(keys.public_key)
 
 

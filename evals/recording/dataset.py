@@ -10,7 +10,7 @@ import httpx
 from langfuse.api.core import ApiError
 
 from evals.errors import TwogateError
-from evals.recording.client import Recorder
+from evals.recording.client import NOT_LANGFUSE, Recorder
 
 _PAGE = 100  # items a request, the server's limit
 
@@ -58,4 +58,6 @@ def fetch_dataset(recorder: Recorder, name: str, version: datetime | None = None
     except httpx.HTTPError as error:
         reason = str(error) or type(error).__name__
         raise TwogateError(f"{where} cannot be reached: {reason}; check LANGFUSE_BASE_URL") from None
+    except ValueError:
+        raise TwogateError(f"{where} {NOT_LANGFUSE}") from None
     return Dataset(name=found.name, id=found.id, items=tuple(found.items))

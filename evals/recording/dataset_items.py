@@ -18,7 +18,7 @@ from langfuse.api import DatasetStatus
 from langfuse.api.core import ApiError
 
 from evals.errors import TwogateError
-from evals.recording.client import Recorder
+from evals.recording.client import NOT_LANGFUSE, Recorder
 
 _PAGE = 100  # items a request, the server's limit
 _ATTEMPTS = 3  # more tries after 429 and 5xx, by the SDK
@@ -139,6 +139,8 @@ class DatasetWriter:
         except httpx.HTTPError as error:
             reason = str(error) or type(error).__name__
             raise TwogateError(f"{self.where} cannot be reached: {reason}; check LANGFUSE_BASE_URL") from None
+        except ValueError:
+            raise TwogateError(f"{self.where} {NOT_LANGFUSE}") from None
 
 
 class _RefusedError(TwogateError):

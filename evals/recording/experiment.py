@@ -8,18 +8,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from urllib.parse import quote
 
-import httpx
-from langfuse.api.core import ApiError
-
 from evals.errors import TwogateError
-from evals.recording.client import Recorder
+from evals.recording.client import READ_ERRORS, Recorder
 
 
 def project_id(recorder: Recorder) -> str:
     """The project the keys belong to. Raises TwogateError when the server does not say."""
     try:
         projects = recorder.client.api.projects.get().data
-    except (ApiError, httpx.HTTPError) as error:
+    except READ_ERRORS as error:
         where = recorder.server.keys.base_url
         raise TwogateError(
             f"{where} does not name the project of the keys ({type(error).__name__}); try again"

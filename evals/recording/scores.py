@@ -18,7 +18,7 @@ import httpx
 from langfuse.api.core import ApiError
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from evals.recording.client import Recorder
+from evals.recording.client import NOT_LANGFUSE, READ_ERRORS, Recorder
 from evals.scoring import Score
 
 _PAGE = 100
@@ -107,14 +107,16 @@ def read_back(
     *,
     experiment_id: str,
     since: datetime,
+    trials: int,
     trace_ids: Sequence[str],
     scores: Sequence[PlacedScore],
     patience: float = _PATIENCE,
 ) -> Recorded:
     """Wait until the trials and scores of an experiment can be read, sending missing scores again once.
 
-    since: when the run started. trace_ids: the traces of its trials. patience: seconds without progress to wait,
-    first before sending again, then before giving up; a server may take 20 s to show a score.
+    since: when the run started. trials: how many it had. trace_ids: the traces of those that have one. patience:
+    seconds without progress to wait, first before sending again, then before giving up; a server may take 20 s to show
+    a score.
     """
     # A server that refused the form the scores were sent in shows none of them; it need not be waited for long.
     wanted = {placed.id for placed in scores}
@@ -123,12 +125,13 @@ def read_back(
     missing = [placed for placed in scores if placed.id not in look.scores]
     resent = 0
     if missing:
-        problem = _send_again(recorder, missing) or problem
-        resent = len(missing)
+        refused = _send_again(recorder, missing)
+        problem = refused or problem
+        resent = 0 if refused else len(missing)
         problem = look.wait(patience) or problem
     return Recorded(
         trials=len(look.trials),
-        trials_expected=len(look.expected_trials),
+        trials_expected=trials,
         scores=len(look.scores),
         scores_expected=len(wanted),
         resent=resent,
@@ -156,7 +159,7 @@ class _Look:
     def any_score(self) -> bool:
         try:
             self._once()
-        except (ApiError, httpx.HTTPError):
+        except READ_ERRORS:
             return False
         return bool(self.scores)
 
@@ -169,7 +172,7 @@ class _Look:
             try:
                 self._once()
                 problem = None
-            except (ApiError, httpx.HTTPError) as error:
+            except READ_ERRORS as error:
                 problem = _complaint(error)
             if self.complete():
                 return None
@@ -266,4 +269,6 @@ def _post(http: httpx.Client, path: str, body: dict[str, Any]) -> httpx.Response
 def _complaint(error: Exception) -> str:
     if isinstance(error, ApiError):
         return f"the server answered {error.status_code}"
-    return f"the server cannot be reached ({type(error).__name__})"
+    if isinstance(error, httpx.HTTPError):
+        return f"the server cannot be reached ({type(error).__name__})"
+    return f"the server {NOT_LANGFUSE}"

@@ -35,19 +35,38 @@ def open_server(settings: Settings, *, embedded: bool = False, refresh: bool = T
     if keys is not None:
         yield LangfuseServer(keys, embedded=False)
         return
-    if settings.ci and not embedded:
-        raise TwogateError(
-            f"no {', '.join(LANGFUSE_VARIABLES)} under CI, so results would be recorded nowhere; "
-            "set them, or say --embedded to record into a store of this job alone"
-        )
+    problems = server_problems(settings, embedded=embedded)
+    if problems:
+        raise TwogateError(problems)
     from evals.embedded.langfuse import EmbeddedStore
 
     reach_loopback_directly()
-    settings.state.mkdir(parents=True, exist_ok=True)
+    try:
+        settings.state.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TwogateError(
+            f"{settings.state}: cannot be made: {error.strerror}; runs and the store are kept there"
+        ) from None
     file, datasets = settings.state / STORE_FILE, settings.shipped_datasets
     with EmbeddedStore(file, shipped_datasets=datasets, refresh_shipped=refresh) as store:
         keys = LangfuseKeys(public_key=store.public_key, secret_key=store.secret_key, base_url=store.base_url)
         yield LangfuseServer(keys, embedded=True)
+
+
+def server_problems(settings: Settings, *, embedded: bool = False) -> list[str]:
+    """Why `open_server` would refuse these settings, a line each."""
+    if embedded:
+        return []
+    try:
+        keys = settings.langfuse()
+    except TwogateError as error:
+        return list(error.lines)
+    if keys is None and settings.ci:
+        return [
+            f"no {', '.join(LANGFUSE_VARIABLES)} under CI, so results would be recorded nowhere; "
+            "set them, or say --embedded to record into a store of this job alone"
+        ]
+    return []
 
 
 def reach_loopback_directly(environ: MutableMapping[str, str] | None = None) -> None:

@@ -14,12 +14,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
-import httpx
 from langfuse.api.commons.types.observation_level import ObservationLevel
 from langfuse.api.core import ApiError
 
 from evals.errors import TwogateError
-from evals.recording.client import Recorder
+from evals.recording.client import READ_ERRORS, Recorder
 from evals.recording.trace import UNDER_TEST
 
 _PAGE = 1000  # observations a request, the server's limit
@@ -112,7 +111,7 @@ def sweep_experiment(
     since -= _MARGIN
     try:
         trials, errors = _settled(recorder, name, since, until, patience)
-    except (ApiError, httpx.HTTPError) as error:
+    except READ_ERRORS as error:
         status = f" ({error.status_code})" if isinstance(error, ApiError) else ""
         raise TwogateError(f"the sweep of {name} could not read Langfuse: {type(error).__name__}{status}") from None
     if not trials:

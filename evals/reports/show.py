@@ -11,11 +11,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import httpx
-from langfuse.api.core import ApiError
-
 from evals.errors import TwogateError
-from evals.recording.client import Recorder
+from evals.recording.client import READ_ERRORS, Recorder
 from evals.runs.journal import read_journal
 from evals.runs.output import transcript
 from evals.runs.reading import read_record
@@ -77,7 +74,7 @@ def shown_from_langfuse(recorder: Recorder, run: str) -> list[ShownTrial]:
             cursor = page.meta.cursor
             if not cursor:
                 break
-    except (ApiError, httpx.HTTPError) as error:
+    except READ_ERRORS as error:
         where = recorder.server.keys.base_url
         raise TwogateError(f"{where} cannot be read: {type(error).__name__}; check the LANGFUSE_* variables") from None
     if not shown:

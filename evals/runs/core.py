@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -25,7 +25,7 @@ from evals.redact import Redactor
 from evals.runs.journal import RUN_FILE, SUMMARY_FILE, Journal, create_run_folder, write_json
 from evals.runs.models import DEFAULT_CONCURRENCY, RunOutcome, RunRecord, RunSummary, SweepNote, summarise
 from evals.runs.output import task_output
-from evals.runs.trial import Case, TrialResult, run_trial
+from evals.runs.trial import IDENTITY, Case, TrialResult, run_trial
 from evals.scoring import Score
 
 TURN_LIMIT_REACHED = "the limit of turns was reached; what was done until then is judged"
@@ -101,7 +101,10 @@ class _Run:
         self._results: list[TrialResult] = []
         self._placed: list[PlacedScore] = []
         self._project = project_id(recorder)
-        self._folder = create_run_folder(state / "runs", plan.name)
+        try:
+            self._folder = create_run_folder(state / "runs", plan.name)
+        except OSError as error:
+            raise TwogateError(f"{state / 'runs'}: a folder cannot be made there: {error.strerror}") from None
         run = self._folder.name
         self._record = RunRecord(
             run=run,
@@ -156,7 +159,8 @@ class _Run:
             observation_id=client.get_current_observation_id(),
         )
         try:
-            result = self._plan.redactor.model(result)
+            # Which trial it is stays readable: an item's id may hold a word that is also a variable's value.
+            result = self._plan.redactor.model(result, IDENTITY)
         except Exception as error:
             reason = f"the result cannot be written down: {type(error).__name__}"
             result = result.model_copy(
@@ -213,15 +217,23 @@ class _Run:
         unread = Recorded(0, len(self._results), 0, len(self._placed), problem="not read back")
         summary = self._summarise(gate_result, unread, None, interrupted)
         self._write(lambda: write_json(self._folder / SUMMARY_FILE, summary), "there is no summary.json")
-        self._recorder.flush()
-        recorded = read_back(
-            self._recorder,
-            experiment_id=record.experiment_id,
-            since=record.started_at,
-            trace_ids=[result.trace_id for result in self._results if result.trace_id],
-            scores=self._placed,
-        )
-        summary = self._summarise(gate_result, recorded, self._sweep(), interrupted)
+        sweep = None
+        if self._recorder.flush():
+            recorded = read_back(
+                self._recorder,
+                experiment_id=record.experiment_id,
+                since=record.started_at,
+                trials=len(self._results),
+                trace_ids=[result.trace_id for result in self._results if result.trace_id],
+                scores=self._placed,
+            )
+            sweep = self._sweep()
+        else:
+            problem = "Langfuse did not take in time what was sent to it"
+            recorded = replace(unread, problem=problem)
+            if plan.sweep and self._results:
+                sweep = SweepNote(errors=0, unexpected=(), problem=problem)
+        summary = self._summarise(gate_result, recorded, sweep, interrupted)
         self._write(lambda: write_json(self._folder / SUMMARY_FILE, summary), "there is no summary.json")
         if plan.summary_json is not None:
             path = plan.summary_json

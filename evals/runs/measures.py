@@ -35,6 +35,7 @@ def tool_call_cases(items: Sequence[Item], agent: ClaudeCode, *, fresh_sessions:
                 servers_under_test=under_test,
                 tools_under_test={tool.name for tool in agent.tools.of(agent.target, item.metadata.tools)},
                 builtin_tools=BUILTIN_TOOLS,
+                mcp_tools_only=agent.mcp_tools_only,
             )
             scores = (Score(name="tool_call_match", value=score.passed, comment=score.reason),)
             return Measured(conversation, Verdict(score.passed, score.reason, scores))

@@ -16,13 +16,13 @@ from evals.items import DEFAULT_DATASETS, KIND_OF_GATE, Gate, Item, gate_of_data
 from evals.judges.choice import JudgeChoice, ScriptedUrls, make_judge
 from evals.recording.client import Recorder, open_recorder
 from evals.recording.dataset import Dataset, fetch_dataset
-from evals.recording.server import open_server, reach_loopback_directly
+from evals.recording.server import open_server, reach_loopback_directly, server_problems
 from evals.redact import Redactor
 from evals.runs.core import Reporter, RunPlan, run_plan
 from evals.runs.measures import agent_cases, tool_call_cases
 from evals.runs.models import DEFAULT_TRIAL_TIMEOUT, RunOutcome, RunRequest
 from evals.settings import AGENT_VARIABLES, ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL, Settings
-from evals.target import load_target
+from evals.target import Target, load_target
 from evals.tool_listing import preflight
 from evals.versions import claude_code_version, git_branch, git_commit, slug, version_of
 
@@ -37,10 +37,9 @@ def execute(request: RunRequest, settings: Settings, reporter: Reporter) -> RunO
     """
     choice = JudgeChoice(request.judge_models, claude=request.claude_judge, subscription=request.subscription)
     with ExitStack() as stack:
-        _check(request, settings, choice)
+        target = _check(request, settings, choice)
         scripted = _scripted(request, stack)
         credentials = agent_credentials(settings, scripted=scripted, subscription=request.subscription)
-        target = load_target(settings.root, settings.variables, request.target)
         redactor = Redactor([*settings.secrets, *target.secret_values()])
         server = stack.enter_context(open_server(settings, embedded=request.embedded))
         recorder = stack.enter_context(open_recorder(server, redactor))
@@ -50,7 +49,7 @@ def execute(request: RunRequest, settings: Settings, reporter: Reporter) -> RunO
             problems = choice.problems(settings, scripted=request.script is not None)
             if problems:
                 raise TwogateError(problems)
-        checked = asyncio.run(preflight(target, items, BUILTIN_TOOLS))
+        checked = asyncio.run(preflight(target, items, BUILTIN_TOOLS, mcp_tools_only=request.mcp_tools_only))
         for warning in checked.warnings:
             reporter.note(f"warning: {warning}")
         agent = ClaudeCode(
@@ -96,7 +95,7 @@ def execute(request: RunRequest, settings: Settings, reporter: Reporter) -> RunO
                 iterations=str(request.iterations),
                 concurrency=str(request.concurrency),
                 claude_agent_sdk=version_of("claude-agent-sdk"),
-                claude_code=claude_code_version(),
+                claude_code=claude_code_version(request.claude_code),
                 **({"judge": ", ".join(choice.names)} if gate == "merge" else {}),
             ),
             agent=AGENT_NAME,
@@ -157,14 +156,11 @@ def run_metadata(
     }
 
 
-def _check(request: RunRequest, settings: Settings, choice: JudgeChoice) -> None:
-    """Raise TwogateError that lists every variable missing for this run, those of Langfuse and the judge too."""
-    problems: list[str] = []
-    if not request.embedded:
-        try:
-            settings.langfuse()
-        except TwogateError as error:
-            problems += error.lines
+def _check(request: RunRequest, settings: Settings, choice: JudgeChoice) -> Target:
+    """The target. Raises TwogateError that lists everything missing for this run: variables of Langfuse, the model, the
+    judge and the target.
+    """
+    problems = server_problems(settings, embedded=request.embedded)
     if request.script is None and not request.subscription and not any(map(settings.get, AGENT_VARIABLES)):
         problems.append(
             f"{ANTHROPIC_API_KEY} is not set; set it (see .env.example), use your login by --subscription, "
@@ -172,8 +168,14 @@ def _check(request: RunRequest, settings: Settings, choice: JudgeChoice) -> None
         )
     if _expected_gate(request) == "merge":
         problems += choice.problems(settings, scripted=request.script is not None)
-    if problems:
+    target: Target | None = None
+    try:
+        target = load_target(settings.root, settings.variables, request.target)
+    except TwogateError as error:
+        problems += error.lines
+    if problems or target is None:
         raise TwogateError(problems)
+    return target
 
 
 def _scripted(request: RunRequest, stack: ExitStack) -> ScriptedUrls | None:

@@ -75,6 +75,12 @@ class TrialResult(BaseModel):
         return (timed.ended_at - timed.started_at).total_seconds()
 
 
+IDENTITY = frozenset(
+    ["run", "item", "iteration", "kind", "category", "outcome", "trace_id", "observation_id", "started_at", "ended_at"]
+)
+"""The fields of a `TrialResult` that say which trial it is and how it ended."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What a scorer makes of a conversation."""

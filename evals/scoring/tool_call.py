@@ -35,12 +35,15 @@ def score_tool_call(
     servers_under_test: Collection[str],
     tools_under_test: Collection[str],
     builtin_tools: Collection[str],
+    mcp_tools_only: bool = False,
 ) -> ToolCallScore:
     """Compare a measured call with the item's expectedTools and expectedArgs.
 
     servers_under_test: their names; a call of an auxiliary server is no right call, whatever its tool is named.
     tools_under_test: the names the servers under test listed. builtin_tools: names of Claude Code's own tools.
+    mcp_tools_only: the session had none of those, whatever the item says.
     """
+    mcp_tools_only = mcp_tools_only or bool(item.metadata.mcp_tools_only)
     expected = " or ".join(item.expected_tools)
     if call is None:
         return ToolCallScore(False, f"expected a call of {expected}, the model made no call")
@@ -49,13 +52,15 @@ def score_tool_call(
         return ToolCallScore(
             False,
             f"expected {expected}, the model called {call.tool}{where}({_brief(call.arguments)})"
-            + _hint(item, call, tools_under_test, builtin_tools),
+            + _hint(call, tools_under_test, builtin_tools, mcp_tools_only),
         )
     if call.server is not None and call.server not in servers_under_test:
         return ToolCallScore(
             False,
             f"expected {expected} of a server under test, the model called that of {call.server!r}, an auxiliary one",
         )
+    if call.server is None and call.name in builtin_tools and mcp_tools_only:
+        return ToolCallScore(False, f"the model called {call.name}, a built-in tool that this session does not have")
     if call.server is None and call.name not in builtin_tools:
         return ToolCallScore(False, f"the model called {call.name}, without the server's prefix: no such tool exists")
     wrong = _differences(item.metadata.expected_args or {}, call.arguments)
@@ -65,12 +70,14 @@ def score_tool_call(
     return ToolCallScore(True, f"{call.tool}{with_arguments}")
 
 
-def _hint(item: Item, call: ToolCall, tools_under_test: Collection[str], builtin_tools: Collection[str]) -> str:
+def _hint(
+    call: ToolCall, tools_under_test: Collection[str], builtin_tools: Collection[str], mcp_tools_only: bool
+) -> str:
     if call.server is not None:
         return "" if call.tool in tools_under_test else "; the server has no such tool"
     if call.name not in builtin_tools:
         return "; no such tool exists"
-    if item.metadata.mcp_tools_only:
+    if mcp_tools_only:
         return "; a built-in tool of Claude Code"
     return "; a built-in tool of Claude Code: set mcpToolsOnly where only the server's tools are a right answer"
 

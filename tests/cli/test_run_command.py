@@ -66,6 +66,31 @@ def test_without_a_model_key_both_ways_out_are_named(lab: Lab) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_everything_that_is_missing_is_told_at_once(lab: Lab) -> None:
+    lab.target('[servers.one]\ncommand = "x"\nenv = { A = "${NEEDED_TOKEN}" }\n')
+    done = lab.twogate("run", "--gate", "merge", CI="true")
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    needed = ("LANGFUSE_PUBLIC_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "NEEDED_TOKEN")
+    assert [any(name in line for line in lines) for name in needed] == [True] * 4
+    assert len(lines) == 4
+
+
+def test_a_state_folder_that_cannot_be_made_is_one_line(lab: Lab) -> None:
+    (lab.root / ".twogate").write_text("in the way")
+    done = lab.twogate("run", "--scripted", str(lab.script([{"query": "q", "turns": [{"text": "x"}]}])))
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert ".twogate: cannot be made" in done.stderr
+
+
+def test_a_built_in_tool_is_not_there_when_the_run_has_none(lab: Lab) -> None:
+    lab.dataset([tool_call_item("one", "q", ["Bash"])])
+    script = str(lab.script([{"query": "q", "turns": [{"text": "x"}]}]))
+    done = lab.twogate("run", "--scripted", script, "--mcp-tools-only")
+    assert done.returncode == 1
+    assert "pr/Bash/one: metadata.expectedTools: the target has no Bash" in done.stderr
+
+
 def test_under_ci_without_keys_the_embedded_store_must_be_asked_for(lab: Lab) -> None:
     lab.dataset([tool_call_item("one", "q", ["search_text"])])
     script = lab.script([{"query": "q", "turns": [{"text": "x"}]}])
@@ -180,6 +205,7 @@ def test_doctor_says_what_to_fix_and_spends_nothing(lab: Lab, tmp_path: Path) ->
     good = lab.twogate("doctor", ANTHROPIC_API_KEY="sk-ant-anything")
     assert good.returncode == 0, good.stdout
     assert "sk-ant-anything" not in good.stdout
+    assert "✅ model key: ANTHROPIC_AUTH_TOKEN is set" in lab.twogate("doctor", ANTHROPIC_AUTH_TOKEN="tok").stdout
     lab.target('[servers.a]\ncommand = "false"\n[servers.b]\ncomand = "x"\n')
     broken = lab.twogate("doctor", "--subscription", LANGFUSE_PUBLIC_KEY="pk")
     assert broken.returncode == 1
@@ -201,6 +227,15 @@ def test_a_demo_in_ones_own_project_is_kept_apart_from_it(lab: Lab) -> None:
     demo = lab.twogate("demo", "--id", "(read_file/head|single-what-is-public)$", seconds=250)
     assert demo.returncode == 0, demo.stdout + demo.stderr
     assert "🔗 .twogate/demo/runs/" in demo.stdout
+    # what is asked for may be in one of the two gates alone, and must be in one
+    one = lab.twogate("demo", "--id", "read_file/head$", seconds=250)
+    assert one.returncode == 0, one.stdout + one.stderr
+    assert one.stdout.count("📊") == 1
+    none = lab.twogate("demo", "--id", "no-such-item")
+    assert none.returncode == 1
+    assert [line.split(" selects")[0] for line in none.stderr.splitlines()] == ["error: --id 'no-such-item'"] * 2
+    assert lab.twogate("demo", "--gate", "merge", "--id", "read_file/head$").returncode == 1
+    assert lab.twogate("demo", "--gate", "merge", "--id", "single-what-is-public$", seconds=250).returncode == 0
     script = str(lab.script([{"query": "q", "turns": [{"calls": [{"name": "search_text", "input": {"query": "x"}}]}]}]))
     shown, swept = lab.twogate("show", "latest"), lab.twogate("sweep", "latest")
     assert "merge/tasks/single-what-is-public" in shown.stdout

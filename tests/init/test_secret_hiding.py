@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from evals.errors import TwogateError
 from evals.init.config import Config, config_from_mcp_file, config_from_start
 from evals.init.environment import entries_for
-from evals.init.harmless import is_harmless, is_secret_name, looks_secret
 from evals.init.hiding import Hiding, Variables
+from evals.secrecy import is_harmless, is_secret_name, looks_secret
 from evals.target import load_target
 
 

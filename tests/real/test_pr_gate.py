@@ -177,9 +177,20 @@ def _check_recording(lab: Lab) -> None:
 def test_two_runs_are_two_experiments_and_one_item_can_be_rerun(lab: Lab) -> None:
     lab.dataset([tool_call_item("one", "q1", ["search_text"]), tool_call_item("two", "q2", ["search_text"])])
     script = lab.script([{"query": "q1", "turns": [turn(SEARCH)]}, {"query": "q2", "turns": [turn(SEARCH)]}])
-    first = lab.twogate("run", "--scripted", str(script), "--id", "^pr/search_text/one$", "--iterations", "2")
+    # Choices of the user around it, a real model's provider among them, are not the run's.
+    around: dict[str, Any] = {
+        "CLAUDE_CODE_USE_BEDROCK": "1",
+        "CLAUDE_CODE_USE_VERTEX": "1",
+        "ANTHROPIC_MODEL": "another",
+        "OTEL_SDK_DISABLED": "true",
+        "OTEL_TRACES_SAMPLER": "always_off",
+        "LANGFUSE_TRACING_ENABLED": "false",
+    }
+    arguments = ("--id", "^pr/search_text/one$", "--iterations", "2")
+    first = lab.twogate("run", "--scripted", str(script), *arguments, **around)
     assert first.returncode == 0, first.stdout + first.stderr
     assert "📊 2/2 passed (100.0 %), threshold 90 %: gate passed" in first.stdout
+    assert "recorded: 2/2 trials, 5/5 scores" in first.stdout
     second = lab.twogate("run", "--scripted", str(script), "--category", "search_*", "--json", "out.json")
     assert second.returncode == 0, second.stdout + second.stderr
     assert len(lab.runs()) == 2
@@ -266,12 +277,16 @@ connect_timeout = 6
 
 def test_a_claude_code_that_dies_is_an_error_with_its_last_words(lab: Lab) -> None:
     broken = lab.root / "claude"
-    broken.write_text('#!/bin/sh\nif [ "$1" = -v ]; then echo 2.1.332; exit 0; fi\necho out of cheese >&2\nexit 3\n')
+    broken.write_text(
+        '#!/bin/sh\ncase "$1" in -v|--version) echo "2.0.1 (Claude Code)"; exit 0;; esac\n'
+        "echo out of cheese >&2\nexit 3\n"
+    )
     broken.chmod(0o755)
     lab.dataset([tool_call_item("one", "q1", ["search_text"])])
     script = lab.script([{"query": "q1", "turns": [turn(SEARCH)]}])
-    done = lab.twogate("run", "--scripted", str(script), "--claude-code", str(broken))
+    done = lab.twogate("run", "--scripted", str(script), "--claude-code", "./claude")
     assert done.returncode == 1, done.stdout + done.stderr
+    assert lab.summary().metadata["claude_code"] == "2.0.1"
     (result,) = lab.trials().values()
     assert result.outcome == "error"
     assert "Claude Code failed" in result.reason

@@ -17,7 +17,7 @@ from evals.redact import Redactor
 from evals.runs.journal import Journal, create_run_folder, read_journal, write_json
 from evals.runs.models import RunRecord, never_completed, repeats
 from evals.runs.output import task_output
-from evals.runs.trial import Case, Measured, Outcome, TrialResult, Verdict, run_trial
+from evals.runs.trial import IDENTITY, Case, Measured, Outcome, TrialResult, Verdict, run_trial
 from evals.scoring import Score
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -206,3 +206,16 @@ def test_redaction_reaches_every_text_of_a_model_and_leaves_short_words_alone() 
     score = Score(name="sk-secret-1", value=1.0, comment="a sk-secret-1-long b yes")
     assert redactor.model(score) == Score(name="[secret]", value=1.0, comment="a [secret] b yes")
     assert Redactor([]).model(score) is score
+
+
+async def test_which_trial_it_is_stays_readable_whatever_is_secret() -> None:
+    """A variable's value may be a word of an item's id, of a category or of an outcome."""
+
+    async def measure() -> Measured:
+        return Measured(CONVERSATION, Verdict(True, "passed with swordfish", ()))
+
+    result = (await trial(measure)).model_copy(update={"trace_id": "0123456789", "item": "pr/swordfish/b"})
+    redacted = Redactor(["passed", "swordfish", "tool-call", "0123456789"]).model(result, IDENTITY)
+    assert redacted.reason == "[secret] with [secret]"
+    for name in IDENTITY:
+        assert getattr(redacted, name) == getattr(result, name)

@@ -48,6 +48,22 @@ def test_a_built_in_tool_may_be_expected() -> None:
     assert score(item(["Grep"]), call("Grep", server=None))[0]
 
 
+def test_a_built_in_tool_that_the_session_does_not_have_is_no_right_call() -> None:
+    """By the item's word or the run's."""
+    by_item = score(item(["Grep"], mcp_only=True), call("Grep", server=None))
+    by_run = score_tool_call(
+        item(["Grep"]),
+        call("Grep", server=None),
+        servers_under_test={"repo"},
+        tools_under_test=UNDER_TEST,
+        builtin_tools=BUILTIN,
+        mcp_tools_only=True,
+    )
+    for passed, reason in (by_item, (by_run.passed, by_run.reason)):
+        assert not passed
+        assert "a built-in tool that this session does not have" in reason
+
+
 @pytest.mark.parametrize(
     ("made", "words"),
     [
