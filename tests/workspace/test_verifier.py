@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,9 @@ def check(report: VerificationReport, kind: str) -> Check:
     return found
 
 
+QUANTIZE = r"^[^#\n]*\.quantize\([^#()]*(?:\([^#()]*\)[^#()]*)*\bROUND_HALF_UP\b"
+
+
 def test_the_reference_task_fails_broken_and_passes_mended() -> None:
     folder = shipped("fixtures", "tasks", "rounding-bug")
     task = load_task(folder / "task.json")
@@ -54,6 +58,7 @@ def test_the_reference_task_fails_broken_and_passes_mended() -> None:
     assert failed == [
         ("required_pattern", "invoicing/money.py", r"^from decimal import .*\bDecimal\b"),
         ("required_pattern", "invoicing/money.py", "ROUND_HALF_UP"),
+        ("required_pattern", "invoicing/money.py", QUANTIZE),
         ("forbidden_pattern", "invoicing/money.py", "round("),
         ("forbidden_pattern", "invoicing/money.py", "float("),
         ("command", None, None),
@@ -62,6 +67,97 @@ def test_the_reference_task_fails_broken_and_passes_mended() -> None:
     assert [run.exit_status for run in broken.runs] == [1, 1]
     with SafeWorkspace(folder / "mended") as workspace:
         assert verify(task, workspace).passed
+
+
+WRONG_MONEY = """
+from decimal import Decimal, ROUND_HALF_UP  # .quantize(CENT, ROUND_HALF_UP)
+def round_amount(amount): return "wrong"
+def line_total(unit_price, quantity): return "wrong"
+def add_tax(net, rate_percent): return "wrong"
+"""
+HONEST_TESTS = shipped("fixtures", "tasks", "rounding-bug", "mended", "tests", "test_money.py").read_text()
+QUOTES = '"""'
+TESTS = {
+    "none": "# 2.675\n",
+    "in a comment": "".join(f"# {line}\n" for line in HONEST_TESTS.splitlines()),
+    "in a text": f"import unittest\n{QUOTES}\n{HONEST_TESTS}\n{QUOTES}\n",
+    "skipped": HONEST_TESTS.replace("class ", "@unittest.skip('later')\nclass "),
+    "expected to fail": HONEST_TESTS.replace("    def test", "    @unittest.expectedFailure\n    def test"),
+    "not loaded": f"{HONEST_TESTS}\n\ndef load_tests(*_): return unittest.TestSuite()\n",
+    "no test cases": HONEST_TESTS.replace("unittest.TestCase", "object"),
+    "ended before": f"import sys\nsys.exit(0)\n{HONEST_TESTS}",
+    "ended hard": f"import os\nos._exit(0)\n{HONEST_TESTS}",
+    "as they were": HONEST_TESTS,
+}
+
+
+@pytest.mark.parametrize("tests", TESTS)
+def test_wrong_code_does_not_pass_the_reference_task_by_changing_its_tests(tmp_path: Path, tests: str) -> None:
+    folder = shipped("fixtures", "tasks", "rounding-bug")
+    root = tmp_path / "root"
+    shutil.copytree(folder / "mended", root, ignore=shutil.ignore_patterns("__pycache__"))
+    (root / "invoicing" / "money.py").write_text(WRONG_MONEY)
+    (root / "tests" / "test_money.py").write_text(TESTS[tests])
+    with SafeWorkspace(root) as workspace:
+        report = verify(load_task(folder / "task.json"), workspace)
+    # By its command and by its code, whatever the tests are made to look like.
+    assert not check(report, "command").passed
+    assert not next(each for each in report.checks if each.pattern and each.pattern.text == QUANTIZE).passed
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "Decimal(amount).quantize(CENT, rounding=ROUND_HALF_UP)",
+        "Decimal(amount).quantize(CENT, ROUND_HALF_UP)",
+        "Decimal(amount).quantize(Decimal('0.01'), ROUND_HALF_UP)",
+        "Decimal(amount).quantize(\n        Decimal('0.01'),\n        rounding=ROUND_HALF_UP,\n    )",
+    ],
+)
+def test_the_reference_task_passes_however_rounding_half_up_is_written(tmp_path: Path, code: str) -> None:
+    folder = shipped("fixtures", "tasks", "rounding-bug")
+    root = tmp_path / "root"
+    shutil.copytree(folder / "mended", root, ignore=shutil.ignore_patterns("__pycache__"))
+    money = root / "invoicing" / "money.py"
+    changed = money.read_text().replace("Decimal(amount).quantize(CENT, rounding=ROUND_HALF_UP)", code)
+    assert code in changed
+    money.write_text(changed)
+    with SafeWorkspace(root) as workspace:
+        report = verify(load_task(folder / "task.json"), workspace)
+    assert report.passed, report.to_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [("currency-migration", "tests/test_currency.py"), ("settings-defaults", "tests/test_settings.py")],
+)
+def test_the_other_tasks_fail_too_when_no_test_runs(tmp_path: Path, name: str, file: str) -> None:
+    root = tmp_path / "root"
+    shutil.copytree(shipped("fixtures", "repository"), root, ignore=shutil.ignore_patterns("__pycache__"))
+    (root / file).write_text("# nothing\n")
+    with SafeWorkspace(root) as workspace:
+        report = verify(load_task(shipped("fixtures", "tasks", name, "task.json")), workspace)
+    assert not check(report, "command").passed
+    assert {each.passed for each in report.checks if each.file == file and each.kind == "required_pattern"} == {False}
+
+
+def test_the_currency_task_passes_once_the_code_is_moved_and_not_by_a_comment(tmp_path: Path) -> None:
+    task = load_task(shipped("fixtures", "tasks", "currency-migration", "task.json"))
+    root = tmp_path / "root"
+    shutil.copytree(shipped("fixtures", "repository"), root, ignore=shutil.ignore_patterns("__pycache__"))
+    changed = [root / "invoicing" / "reports" / "monthly.py", root / "invoicing" / "exports" / "csv_export.py"]
+    for file in changed:
+        text = file.read_text().replace("legacy_currency import convert_currency", "currency import CurrencyRates")
+        file.write_text(text.replace("convert_currency(", "RATES.convert("))
+    with SafeWorkspace(root) as workspace:
+        report = verify(task, workspace)
+        assert report.passed, report.to_text()
+        for file in changed:
+            file.write_text("# CurrencyRates, .convert(\n")
+        assert not verify(task, workspace).passed
+        for file in changed:
+            file.write_text("import nothing_like_it\nCurrencyRates.convert()\n")
+        assert not check(verify(task, workspace), "command").passed
 
 
 @pytest.mark.parametrize(
@@ -180,7 +276,7 @@ def test_output_that_varies_past_the_kept_part_is_nondeterministic(root: Path, s
     assert report.first_difference is not None
     assert (report.first_difference.stream, report.first_difference.line) == (stream, None)
     detail = check(report, "determinism").detail
-    assert f"nondeterministic: run 2 differs from run 1 in {stream}: 'past the part that is kept: 10" in detail
+    assert f"nondeterministic: run 2 differs from run 1 in {stream}: 'past the part that is kept: 1" in detail
 
 
 def test_what_is_put_aside_is_put_aside_past_the_kept_part_too(root: Path) -> None:
