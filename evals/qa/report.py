@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -17,6 +18,8 @@ from evals.scoring.exact import Difference, score_exact
 
 GENERAL = "general"
 """Feedback that names no tool."""
+_HEADING = re.compile(r"#+\s.*|\*\*[^*]+\*\*:?")
+_DRESS = re.compile(r"^[#*`\s]+|(?:\(\))?[*`:\s]*(?:\s(?:tool|Tool))?[*`:\s]*$")
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 
 
@@ -223,8 +226,10 @@ def gather_feedback(tasks: Sequence[Task], tool_names: Sequence[str]) -> tuple[T
     names = dict.fromkeys([*tool_names, *(use.tool for task in tasks for use in task.tools)])
     found: dict[str, dict[str, list[str]]] = {}
     for task in tasks:
-        for entry in _entries(task.feedback or ""):
-            for tool in [name for name in names if _names(entry, name)] or [GENERAL]:
+        for section, entry in _entries(task.feedback or "", list(names)):
+            named = [name for name in names if _names(entry, name)]
+            labelled = any(_without_label(entry, name) != entry for name in named)
+            for tool in dict.fromkeys(named if labelled else [*section, *named]) or [GENERAL]:
                 items = found.setdefault(tool, {}).setdefault(_without_label(entry, tool), [])
                 if task.item not in items:
                     items.append(task.item)
@@ -238,18 +243,56 @@ def gather_feedback(tasks: Sequence[Task], tool_names: Sequence[str]) -> tuple[T
     )
 
 
-def _entries(feedback: str) -> list[str]:
-    """A feedback text's entries: one a line or bullet; a line that is further in goes on with the one before."""
-    entries: list[str] = []
+@dataclass
+class _Section:
+    """What stands under a line that is only a tool's name. `indent` is -1 for a heading, else the bullet's."""
+
+    indent: int
+    tools: list[str]
+    deeper: bool = False
+    """Whether a line in it stood further in than its bullet: then one that does not is no longer in it."""
+
+
+def _entries(feedback: str, names: Sequence[str]) -> list[tuple[list[str], str]]:
+    """A feedback text's entries, each with the tools under whose name it stands.
+
+    An entry is a line or bullet; a line that is further in goes on with the one before. A line that is only a tool's
+    name, in any dress (``**search**``, ``### `search`:``), holds for the entries after it until the next such line.
+    """
+    entries: list[tuple[list[str], str]] = []
+    sections: list[_Section] = []
+    goes_on = False
     for line in feedback.splitlines():
+        bullet = _BULLET.match(line)
         text = _BULLET.sub("", line).strip()
         if not text:
             continue
-        if entries and line[:1].isspace() and not _BULLET.match(line):
-            entries[-1] += f" {text}"
-        else:
-            entries.append(text)
+        indent = len(line) - len(line.lstrip())
+        if goes_on and indent and bullet is None:
+            tools, before = entries[-1]
+            entries[-1] = (tools, f"{before} {text}")
+            continue
+        while sections and 0 <= sections[-1].indent >= indent and sections[-1].deeper:
+            sections.pop()
+        tools = _heading(text, names)
+        goes_on = not tools
+        if tools:
+            sections = [one for one in sections if one.indent < indent] if bullet is not None else []
+            sections.append(_Section(indent if bullet is not None else -1, tools))
+            continue
+        if bullet is None and _HEADING.fullmatch(text):
+            sections = []
+        if sections and indent > sections[-1].indent:
+            sections[-1].deeper = True
+        entries.append((sections[-1].tools if sections else [], text))
     return entries
+
+
+def _heading(text: str, names: Sequence[str]) -> list[str]:
+    """The tools that a line consists of; empty when there is anything else in it."""
+    parts = re.split(r"\s*(?:,|/|&|\band\b)\s*", text.strip("#:*_` \t")) if text not in names else [text]
+    found = [next((name for name in names if _DRESS.sub("", part) in (name, name.strip("_"))), None) for part in parts]
+    return [name for name in found if name is not None] if all(found) else []
 
 
 def _without_label(entry: str, tool: str) -> str:
