@@ -219,7 +219,7 @@ def solve(output: Path | None, **options: Any) -> None:
 
     A new file is written, never FILE: it has the answer all solvers agree on in place of another one that was
     written. A pair whose solving called a tool that is not marked read-only is flagged. Exit codes: 0 the file is
-    written; 1 it is not; 2 usage.
+    written; 1 it is not, or every trial of a pair ended in an error; 2 usage.
     """
     from evals.qa.output import check_writable, new_file_for, print_text, write_new
     from evals.qa.solve import solve_outcome
@@ -227,11 +227,14 @@ def solve(output: Path | None, **options: Any) -> None:
     path = new_file_for(options["file"], output)
     check_writable({"--output": path})
     # Proposals are held to no threshold.
-    outcome = _execute({**options, "threshold": Fraction(0)})
+    outcome = _execute({**options, "threshold": Fraction(0)}, solving=True)
     solved = solve_outcome(outcome)
-    problems = [*outcome.unwritten, print_text("".join(f"{line}\n" for line in solved.lines()))]
+    problems = [*outcome.unwritten, print_text("".join(f"{line}\n" for line in solved.lines())), *solved.problems]
     if outcome.report.interrupted:
         said = "not written: interrupted"
+    elif mistakes := solved.mistakes(path):
+        problems += mistakes
+        said = "not written: a run could not read it"
     elif (unwritten := write_new(path, solved.source)) is None:
         said = f"written: {path}"
     else:
@@ -256,9 +259,10 @@ def _files_read(options: dict[str, Any]) -> list[tuple[str, Path]]:
     return [(what, path) for what, path in (*named, *folder, *words) if path is not None]
 
 
-def _execute(options: dict[str, Any]) -> Any:
+def _execute(options: dict[str, Any], *, solving: bool = False) -> Any:
     from rich.console import Console
 
+    from evals.qa.console import SolveReporter
     from evals.qa.run import QaRequest, run_qa
     from evals.qa.server import ServerOptions, shown_command
     from evals.reports.console import ConsoleReporter
@@ -275,7 +279,7 @@ def _execute(options: dict[str, Any]) -> Any:
     request = QaRequest(server=server, command=shown_command(sys.argv[1:], server), **options)
     # Standard output is the report's.
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    with ConsoleReporter(settings.root, console) as reporter:
+    with (SolveReporter if solving else ConsoleReporter)(settings.root, console) as reporter:
         return run_qa(request, settings, reporter)
 
 

@@ -74,6 +74,8 @@ class QaOutcome:
     results: tuple[TrialResult, ...]
     report: QaReport
     run: RunOutcome
+    redactor: Redactor
+    """What the results and the report were redacted by."""
     unwritten: tuple[str, ...] = ()
     """Why files of the run's folder could not be written, one line each."""
 
@@ -161,6 +163,7 @@ def run_qa(request: QaRequest, settings: Settings, reporter: Reporter) -> QaOutc
             results=results,
             report=report,
             run=outcome,
+            redactor=redactor,
             unwritten=(unwritten,) if unwritten is not None else (),
         )
 

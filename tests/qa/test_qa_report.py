@@ -13,7 +13,7 @@ from evals.qa.markdown import to_markdown
 from evals.qa.measure import judge
 from evals.qa.prompt import SYSTEM, read_reply
 from evals.qa.report import Asked, QaReport, build_report
-from evals.qa.solve import solve_pair
+from evals.qa.solve import Solved, solve_pair
 from evals.runs.models import RunSummary
 from evals.runs.trial import Outcome, TrialResult
 from evals.tool_listing import Tool
@@ -218,6 +218,37 @@ def test_feedback_is_gathered_by_the_tools_it_names() -> None:
     assert list(gathered)[-1] == "general"
 
 
+FEEDBACK = {
+    "**echo**\n- returns what it is given\n- no description\n- env:\n  - shows too much": {
+        "echo": ["returns what it is given", "no description"],
+        "env": ["shows too much"],
+    },
+    "### `echo`\nSlow.\n  Very slow.\n\n### env:\n\nFine.\n## Overall\nGood server.": {
+        "echo": ["Slow. Very slow."],
+        "env": ["Fine."],
+        "general": ["## Overall", "Good server."],
+    },
+    "- echo:\n  - slow\n- env:\n  - fine\n- The rest is good.": {
+        "echo": ["slow"],
+        "env": ["fine"],
+        "general": ["The rest is good."],
+    },
+    "1. **echo**:\n- slow\n- env: too much\n- odd": {"echo": ["slow", "odd"], "env": ["too much"]},
+    "**echo, env**\n- both are slow": {"echo": ["both are slow"], "env": ["both are slow"]},
+    "echo\n- slower than env": {"echo": ["slower than env"], "env": ["slower than env"]},
+    "**Echo chamber**\n- nothing": {"general": ["**Echo chamber**", "nothing"]},
+    "**get_env_**\n- odd name\n**`echo()` tool**\n- fine": {"get_env_": ["odd name"], "echo": ["fine"]},
+}
+
+
+@pytest.mark.parametrize("feedback", FEEDBACK)
+def test_feedback_under_headings_belongs_to_their_tools(feedback: str) -> None:
+    results = [trial("q/01", "passed", talk(tagged("Right", feedback)))]
+    names = ["echo", "env", "get_env_"]
+    found = build_report(summary(1, 0, 0), asked(1), 1, results, file="q.xml", tool_names=names).feedback
+    assert {one.tool: [entry.text for entry in one.feedback] for one in found} == FEEDBACK[feedback]
+
+
 def test_the_report_as_markdown() -> None:
     text = to_markdown(report())
     for line in (
@@ -294,3 +325,26 @@ def test_a_tool_that_is_not_marked_read_only_flags_the_pair_whatever_came_of_it(
     reading, writing = ("search", 1.0, False), ("write", 1.0, True)
     assert solved(answered("Right", reading), answered("Right", reading, writing))[2] == ("write",)
     assert solved(answered("Right"), trial("q/01", "error", talk("", writing)))[2] == ("write",)
+
+
+@pytest.mark.parametrize("answer", ["TODO", "...", "bell\x07", "null\x00", "half \ufffe", "the key is [secret]"])
+def test_what_cannot_stand_in_a_file_is_no_proposal(answer: str) -> None:
+    assert solved(answered(answer), answered(answer)) == ("declined", None, ())
+
+
+def test_a_hidden_answer_is_compared_as_it_is_hidden() -> None:
+    trials = [answered("[secret]"), answered("[secret]")]
+    found = solve_pair(PAIR, trials, 2, TOOLS, lambda text: text.replace("Right", "[secret]"))
+    assert found.advice == "confirmed"
+
+
+def test_errors_are_told_with_the_pair_and_all_of_them_are_a_failure() -> None:
+    errors = [trial("q/01", "error", None, number, reason="401: invalid x-api-key") for number in (1, 2)]
+    some = solve_pair(PAIR, [answered("Left"), errors[0]], 2, TOOLS)
+    assert some.line().endswith("nothing is proposed: 'Left' × 1; 1 ended in an error: 401: invalid x-api-key (× 1)")
+    assert not some.all_errors
+    every = solve_pair(PAIR, errors, 2, TOOLS)
+    assert every.line().endswith("; 2 ended in an error: 401: invalid x-api-key (× 2)")
+    assert Solved((some, every), b"").problems == ["every trial of pair 1 ended in an error; solve them again by --id"]
+    assert Solved((every,), b"").problems[0].startswith("every trial ended in an error")
+    assert Solved((some,), b"").problems == []

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evals.qa.file import parse_qa
-from evals.qa.solve import Advice, SolvedPair, rewrite
+from evals.qa.solve import Advice, Solved, SolvedPair, rewrite
 
 PATH = Path("q.xml")
 TEXT = """<?xml version="1.0" encoding="iso-8859-1"?>
@@ -47,7 +47,7 @@ def test_a_flag_is_a_comment_that_changes_no_answer() -> None:
     assert [pair.answer for pair in parse_qa(written, PATH).pairs] == ["old & é", "b"]
 
 
-@pytest.mark.parametrize("answer", ["--", "a--b---c", "-->", "]]>", "ends -"])
+@pytest.mark.parametrize("answer", ["--", "a--b---c", "-->", "]]>", "ends -", "a\rb", "a\r\nb"])
 def test_no_answer_breaks_the_file(answer: str) -> None:
     file = parse_qa(TEXT.encode("iso-8859-1"), PATH)
     assert parse_qa(rewrite(file, [proposed(1, answer)]), PATH).pairs[0].answer == answer
@@ -58,3 +58,16 @@ def test_any_answer_reads_back(answer: str) -> None:
     answer = f"q{answer}q"  # an answer made of dots or the like would be a placeholder, which is refused
     file = parse_qa(TEXT.encode("iso-8859-1"), PATH)
     assert parse_qa(rewrite(file, [proposed(1, answer)]), PATH).pairs[0].answer == answer
+
+
+def test_a_comment_holds_only_what_xml_can() -> None:
+    file = parse_qa(TEXT.encode("iso-8859-1"), PATH)
+    written = rewrite(file, [proposed(1, "bell\x07", "declined", ("ring\x07\ufffe",))])
+    assert [pair.answer for pair in parse_qa(written, PATH).pairs] == ["old & é", "b"]
+    assert "no answer for a file: 'bell\\x07' has characters that no XML file can hold" in written.decode()
+    assert Solved((), written).mistakes(PATH) == []
+
+
+def test_a_new_file_that_cannot_be_read_is_found_before_it_is_written() -> None:
+    (line,) = Solved((), b"<evaluation>\x07</evaluation>").mistakes(PATH)
+    assert line.startswith("q.xml: is not XML")

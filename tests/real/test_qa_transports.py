@@ -18,6 +18,7 @@ from langfuse import Langfuse
 
 from evals.embedded.langfuse import EmbeddedStore
 from evals.embedded.serving import LoopbackServer
+from evals.qa.file import parse_qa
 from evals.qa.report import QaReport
 from evals.workspace.safe import SafeWorkspace
 from evals.workspace.server import RepositoryServer
@@ -277,6 +278,31 @@ def test_solving_proposes_in_a_new_file(lab: Lab) -> None:
     solved = (lab.root / "evaluation.solved.xml").read_text(encoding="utf-8")
     assert "<question>Wrong?</question><answer>2 &lt; 3</answer> <!-- solve: pair 2" in solved
     assert "<question>Right?</question><answer>1</answer></qa_pair>" in solved
+    assert "gate passed" not in done.stderr
+    assert ": expected " not in done.stderr, "another answer than the written one is no failure"
     again = lab.twogate(*words)
     assert again.returncode == 1
     assert "is there already; move it away" in again.stderr
+
+
+def test_solving_without_a_measured_trial_fails_and_says_why(lab: Lab) -> None:
+    (lab.root / "server.py").write_text(SERVER, encoding="utf-8")
+    file = questions(lab, ("Right?", "1"), ("Bare?", "2"), ("Odd?", "3"))
+    script = lab.script(
+        [
+            {"query": "Right?", "turns": [final("1")], "faults": [{"kind": "401", "times": "always"}]},
+            {"query": "Bare?", "turns": [final("TODO")]},
+            {"query": "Odd?", "turns": [final("bell\x07")]},
+        ]
+    )
+    words = ["-n", "2", "-c", sys.executable, "-a", "server.py", "--scripted", str(script)]
+    done = lab.twogate("qa", "solve", str(file), *words)
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert "2 ended in an error: the model's API answered 401: invalid x-api-key" in lines[0]
+    assert "is no answer for a file: 'TODO' is a placeholder" in lines[1]
+    assert "'bell\\x07' has characters that no XML file can hold" in lines[2]
+    assert done.stderr.splitlines()[-1] == "error: every trial of pair 1 ended in an error; solve them again by --id"
+    assert "gate passed" not in done.stderr
+    new = lab.root / "evaluation.solved.xml"
+    assert [one.answer for one in parse_qa(new.read_bytes(), new).pairs] == ["1", "2", "3"]
