@@ -3,7 +3,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from lab import REPOSITORY, REPOSITORY_TARGET, Lab
+
+
+# How long an example takes says something of the machine; on a busy one it failed a test.
+settings.register_profile("twogate", deadline=None)
+settings.load_profile("twogate")
 
 
 @pytest.fixture

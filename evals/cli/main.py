@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import signal
 import sys
 from typing import Any
 
@@ -73,7 +74,13 @@ def cli() -> None:
 
 def main() -> None:
     """The ``twogate`` command."""
-    run_command(cli, prog_name="twogate")
+    try:
+        run_command(cli, prog_name="twogate")
+    except SystemExit as ended:
+        if ended.code == _INTERRUPTED:
+            # One more Ctrl-C while the interpreter winds up would end it by the signal instead.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise
 
 
 def run_command(command: click.Command, **options: Any) -> None:

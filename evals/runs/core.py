@@ -215,8 +215,9 @@ class _Run:
         self._place(PlacedScore(rate, experiment_id=record.experiment_id))
         # First without what Langfuse has of it: reading that back may take minutes, and this process may not have them.
         unread = Recorded(0, len(self._results), 0, len(self._placed), problem="not read back")
-        summary = self._summarise(gate_result, unread, None, interrupted)
-        self._write(lambda: write_json(self._folder / SUMMARY_FILE, summary), "there is no summary.json")
+        with _uninterrupted():
+            summary = self._summarise(gate_result, unread, None, interrupted)
+            self._write(lambda: write_json(self._folder / SUMMARY_FILE, summary), "there is no summary.json")
         sweep = None
         if self._recorder.flush():
             recorded = read_back(
@@ -281,6 +282,24 @@ class _Run:
             unexpected=tuple(row.line() for row in sweep.unexpected),
             lines=tuple(sweep.lines()),
         )
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let no Ctrl-C cut into the block, which must be short: who presses it three times still wants the summary."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signals = (signal.SIGINT, signal.SIGTERM)
+    arrived: list[int] = []
+    before = [signal.signal(one, lambda number, frame: arrived.append(number)) for one in signals]
+    try:
+        yield
+    finally:
+        for one, handler in zip(signals, before, strict=True):
+            signal.signal(one, handler)
+        if arrived:
+            signal.raise_signal(arrived[0])
 
 
 @contextmanager
