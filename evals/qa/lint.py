@@ -152,7 +152,10 @@ def _repeated(pairs: Sequence[QaPair]) -> dict[int, Found]:
 
 def _answer_list(pair: QaPair) -> Found | None:
     asked = words.ASKS_FOR_LIST.search(pair.question) is not None and words.SEVERAL.search(pair.answer) is not None
-    if asked or words.items_of(pair.answer) >= 2:
+    text = words.without_quotes(pair.question)
+    plural = words.ASKS_PLURAL.search(text) is not None
+    one = not plural and words.ASKS_SINGULAR.search(text) is not None
+    if asked or (plural and words.is_pair(pair.answer)) or words.items_of(pair.answer, one=one) >= 2:
         return (
             "asks for or answers with several things; their order and separators can be written in many ways",
             "ask for one of them, for their number, or for the first by an order you name",
