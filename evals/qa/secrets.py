@@ -7,7 +7,7 @@ import binascii
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from evals.secrecy import is_harmless, is_secret_name, looks_secret
@@ -27,6 +27,7 @@ _PIECE = re.compile(r"[^\s/?#&=:@,;\"']+")
 _MEASURED = re.compile(r"(?i)max|min|limit|timeout|ttl|count|size|length|budget|expir|window")
 # What only sounds like a secret.
 _UNLIKE = re.compile(r"(?i)author(?!i[sz])|keyboard|keyspace|keyword|monkey|tokeni[sz]er")
+_PLAIN_WORD = re.compile(r"[A-Za-z]+(?:[-_][A-Za-z]+)*")
 _GLUED = re.compile(r"(?P<flag>-[A-Za-z])(?P<rest>[A-Za-z][A-Za-z0-9_-]*(?:=|:\s).+)", re.DOTALL)
 
 
@@ -64,6 +65,17 @@ def value_secrets(values: Iterable[str]) -> list[str]:
         if scheme.lower() == "basic":
             found += _decoded(rest)
     return [value for value in dict.fromkeys(found) if value]
+
+
+def environment_secrets(variables: Mapping[str, str]) -> list[str]:
+    """The values that this process's own environment, which a stdio server inherits, has under names of secrets.
+
+    A value that is one plain word is a setting (``DESKTOP_SESSION=gnome``): it would be taken out of every text.
+    """
+    named = value_secrets(
+        value for name, value in variables.items() if _hides(name, value) and not _PLAIN_WORD.fullmatch(value)
+    )
+    return [*named, *(one for value in variables.values() for one in _user_info(value))]
 
 
 def spellings(secrets: Iterable[str]) -> list[str]:

@@ -14,6 +14,7 @@ from evals.qa.secrets import (
     SHOWN,
     address_secrets,
     argument_secrets,
+    environment_secrets,
     shown_arguments,
     spellings,
     value_secrets,
@@ -112,7 +113,8 @@ def find_servers(options: ServerOptions, root: Path, variables: Mapping[str, str
     """The server of the options, else those of the target's file. Raises TwogateError when there is none."""
     launch = options.launch()
     if launch is not None:
-        return Servers((launch,), f"{launch.label} ({launch.transport})", tuple(options.secret_values()))
+        secrets = [*options.secret_values(), *spellings(environment_secrets(variables))]
+        return Servers((launch,), f"{launch.label} ({launch.transport})", tuple(secrets))
     try:
         found: Target = load_target(root, variables, target)
     except TwogateError as error:
@@ -120,8 +122,9 @@ def find_servers(options: ServerOptions, root: Path, variables: Mapping[str, str
             raise
         hint = "or name a server: -t stdio -c python -a my_server.py, or -t http -u URL"
         raise TwogateError(f"{error.lines[0]}; {hint}") from None
-    secrets = tuple(one for server in found.servers for one in server.secret_values())
-    return Servers(found.launches(), found.describe(), secrets)
+    secrets = [one for server in found.servers for one in server.secret_values()]
+    secrets += spellings(environment_secrets(variables))
+    return Servers(found.launches(), found.describe(), tuple(secrets))
 
 
 async def list_servers_tools(servers: Servers, redactor: Redactor) -> tuple[Tool, ...]:

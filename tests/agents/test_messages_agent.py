@@ -255,6 +255,15 @@ async def test_a_server_that_does_not_start_is_an_error_with_its_last_words() ->
     assert "no database" in error.cause
 
 
+async def test_last_words_begin_with_a_whole_word() -> None:
+    code = "import sys; sys.exit('start secret-' + '1' * 30 + ' ' + 'x' * 285)"
+    broken = Launch(server="odd", transport="stdio", command=sys.executable, args=("-c", code))
+    with scripted(DONE) as model:
+        error = await failure(agent(model, broken))
+    # Half of a secret would not be known for one where secrets are taken out.
+    assert error.cause.endswith(f"it said: … {'x' * 285}")
+
+
 async def test_a_server_that_never_answers_is_an_error_within_its_connect_timeout() -> None:
     silent = Launch(
         server="odd",

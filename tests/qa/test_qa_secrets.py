@@ -66,6 +66,20 @@ def test_the_target_is_described_without_them_and_they_are_known() -> None:
     assert TOKEN not in repr(servers)
 
 
+def test_what_a_server_inherits_is_kept_too() -> None:
+    environment = {
+        "GITHUB_TOKEN": "hunter2-a",
+        "DB_URL": "postgres://u:hunter2-b@h/d",
+        "DESKTOP_SESSION": "gnome",
+        "SSH_KEY": sys.executable,
+        "HOME": "/home/ann",
+    }
+    found = find_servers(options(), Path(), environment, None).secrets
+    assert "hunter2-a" in found
+    assert "hunter2-b" in found
+    assert not {"gnome", sys.executable, "/home/ann"} & set(found)
+
+
 def test_a_command_line_for_the_record() -> None:
     line = (
         f"qa q.xml --concurrency 1 -c python -a=--api-key={TOKEN} -a -- --pin 1234 -e N=1 GITHUB_PAT=ghp -e=A=b "
