@@ -247,6 +247,8 @@ def solve(output: Path | None, **options: Any) -> None:
 
 def _files_read(options: dict[str, Any]) -> list[tuple[str, Path]]:
     """The files that a run reads, or its server does, each with what it is."""
+    import os.path
+
     from evals.target import CONFIG_FILE, MCP_FILE
 
     named = [
@@ -255,7 +257,7 @@ def _files_read(options: dict[str, Any]) -> list[tuple[str, Path]]:
         ("the target's file", options["target"]),
     ]
     folder = [("this folder's settings", Path(name)) for name in (CONFIG_FILE, MCP_FILE, ".env")]
-    words = [("an argument of the server", Path(word)) for word in options["args"]]
+    words = [("an argument of the server", Path(word)) for word in options["args"] if os.path.isfile(word)]  # noqa: PTH113  pathlib's raises on a long text
     return [(what, path) for what, path in (*named, *folder, *words) if path is not None]
 
 
