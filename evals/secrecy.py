@@ -35,6 +35,7 @@ _CHUNK = re.compile(r"[A-Za-z0-9]+")
 # The name of a container image's content is public.
 _DIGEST = re.compile(r"sha(?:256|512):[0-9a-f]+")
 
+_NAME_OF_WORDS = re.compile(r"[a-z]+(?:[-_][a-z]+)*")
 _BOOLEAN = re.compile(r"(?i)true|false|yes|no|on|off|null|none")
 _WORDS = frozenset(
     (
@@ -85,6 +86,14 @@ def is_harmless(value: str, name: str = "") -> bool:
         or _ADDRESS.fullmatch(value) is not None
         or _PATHS.fullmatch(value) is not None
     )
+
+
+def is_setting(value: str) -> bool:
+    """Whether a value can be nothing but a setting, or is a word or a name made of words.
+
+    Masked, it would be missing from every text with that word in it, the judge's too.
+    """
+    return is_harmless(value) or _NAME_OF_WORDS.fullmatch(value) is not None
 
 
 def looks_secret(text: str) -> bool:

@@ -18,7 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from evals.errors import TwogateError
 from evals.redact import Redactor
-from evals.secrecy import is_harmless, is_secret_name
+from evals.secrecy import is_secret_name, is_setting
+from evals.secret_parts import argument_secrets
 
 CONFIG_FILE = "twogate.toml"
 MCP_FILE = ".mcp.json"
@@ -32,11 +33,8 @@ DEFAULT_FAIL_MESSAGE = (
 )
 _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
 _PASSWORD = re.compile(r"://[^/\s@:]*:(?P<password>[^/\s@]+)@")
-# --token=abc, ?api_key=abc, Authorization: Bearer abc
-_NAMED_VALUE = re.compile(r"(?P<name>[\w-]+)(?:=|:\s+)(?:(?:Bearer|Basic|Token)\s+)?(?P<value>[^&\s]+)")
+_NAMED_VALUE = re.compile(r"(?P<name>[\w-]+)=(?P<value>[^&#\s]+)")  # of an address
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
-# A word or a name made of words: masking it would take them out of every text, the judge's too.
-_WORDS = re.compile(r"[a-z]+([-_][a-z]+)*")
 
 Transport = Literal["stdio", "http", "sse"]
 
@@ -117,10 +115,6 @@ class Launch:
     """The command line or the address as configured, its variables not filled in: fit to be shown."""
 
 
-def _is_setting(value: str) -> bool:
-    return is_harmless(value) or _WORDS.fullmatch(value) is not None
-
-
 @dataclass(frozen=True)
 class Server:
     """A configured server with the folder and the variables its launch needs."""
@@ -199,21 +193,18 @@ class Server:
         values = [
             value
             for name in names
-            if (value := self.variables.get(name)) and (is_secret_name(name) or not _is_setting(value))
+            if (value := self.variables.get(name)) and (is_secret_name(name) or not is_setting(value))
         ]
         for name, text in entries:
             if is_secret_name(name):
                 filled = self._fill(text)
                 values += [filled, *filled.split()[1:]]
-        plain = [*self.config.args, self.config.url or "", self.config.command or ""]
+        plain = [self.config.command or "", *self.config.args, self.config.url or ""]
         used = {match["name"] for text in plain for match in _VARIABLE.finditer(text)}
         values += [self.variables[name] for name in used if is_secret_name(name) and name in self.variables]
-        for before, text in zip(["", *plain], plain, strict=False):
-            filled = self._fill(text)
-            named = [match["value"] for match in _NAMED_VALUE.finditer(filled) if is_secret_name(match["name"])]
-            # --token abc
-            follows = before.startswith("-") and "=" not in before and is_secret_name(before)
-            values += [*named, *([filled] if follows and not filled.startswith("-") else [])]
+        values += argument_secrets([self._fill(text) for text in plain[:-1]])
+        address = self._fill(plain[-1])
+        values += [match["value"] for match in _NAMED_VALUE.finditer(address) if is_secret_name(match["name"])]
         filled_texts = map(self._fill, [*plain, *(text for _, text in entries)])
         values += [match["password"] for text in filled_texts for match in _PASSWORD.finditer(text)]
         return [value for value in dict.fromkeys(values) if value]

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import settings
 from lab import REPOSITORY, REPOSITORY_TARGET, Lab
 
-
 # How long an example takes says something of the machine; on a busy one it failed a test.
 settings.register_profile("twogate", deadline=None)
 settings.load_profile("twogate")

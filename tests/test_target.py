@@ -109,6 +109,7 @@ url = "https://example.com/mcp?api_key=query-literal&page=second"
     assert set(target.secret_values()) == {
         "key-literal",
         "hdr-literal",
+        "Bearer hdr-literal",
         "tok-literal",
         "sec-filled",
         "pat-filled",
@@ -119,7 +120,7 @@ url = "https://example.com/mcp?api_key=query-literal&page=second"
     one, two = target.launches()
     assert one.label == (
         "npx --api-key=[secret] --token [secret] --mode ${MODE} --secret=${S_VALUE} ${GH_PAT} "
-        "--header X-Auth: Bearer [secret]"
+        "--header X-Auth: [secret]"
     )
     assert two.label == "https://example.com/mcp?api_key=[secret]&page=second"
 

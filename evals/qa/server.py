@@ -10,7 +10,9 @@ from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from evals.errors import TwogateError
-from evals.qa.secrets import (
+from evals.redact import Redactor
+from evals.secrecy import is_secret_name, is_setting, looks_secret
+from evals.secret_parts import (
     SHOWN,
     address_secrets,
     argument_secrets,
@@ -20,8 +22,6 @@ from evals.qa.secrets import (
     value_secrets,
     without_cut_secret,
 )
-from evals.redact import Redactor
-from evals.secrecy import looks_secret
 from evals.target import Launch, Target, Transport, load_target
 from evals.tool_listing import Tool, list_tools
 
@@ -92,8 +92,9 @@ class ServerOptions:
         )
 
     def secret_values(self) -> list[str]:
-        """The values of all variables and headers, whatever their names, and the secrets of arguments and address."""
-        values = value_secrets(value for _, value in (*self.env, *self.headers))
+        """The values of all variables and headers but plain settings, and the secrets of arguments and address."""
+        given = (*self.env, *self.headers)
+        values = value_secrets(value for name, value in given if is_secret_name(name) or not is_setting(value))
         values += argument_secrets((self.command or "", *self.args))
         if self.url is not None:
             values += address_secrets(self.url)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from evals.errors import TwogateError
-from evals.qa.secrets import address_secrets, argument_secrets, shown_arguments, value_secrets, without_cut_secret
 from evals.qa.server import ServerOptions, find_servers, list_servers_tools, parse_pair, shown_command
 from evals.redact import Redactor
+from evals.secret_parts import address_secrets, argument_secrets, shown_arguments, value_secrets, without_cut_secret
 
 TOKEN = "sk-live-4eC39HqLyjWDarjtT1"
 
