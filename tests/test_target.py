@@ -119,8 +119,7 @@ url = "https://example.com/mcp?api_key=query-literal&page=second"
     }
     one, two = target.launches()
     assert one.label == (
-        "npx --api-key=[secret] --token [secret] --mode ${MODE} --secret=${S_VALUE} ${GH_PAT} "
-        "--header X-Auth: [secret]"
+        "npx --api-key=[secret] --token [secret] --mode ${MODE} --secret=${S_VALUE} ${GH_PAT} --header X-Auth: [secret]"
     )
     assert two.label == "https://example.com/mcp?api_key=[secret]&page=second"
 

@@ -32,6 +32,11 @@ def agent(
     return StoredItem(identifier, {"query": query}, reference, {"category": category, "kind": "agent", **metadata})
 
 
+def good(query: str = "What does nightly-report do?", **metadata: object) -> StoredItem:
+    """An item that no rule has anything against."""
+    return agent("merge/tasks/single-good", query, **metadata)  # type: ignore[arg-type]
+
+
 def parsed(*stored: StoredItem, name: str = "test") -> tuple[Item, ...]:
     return check_content(DatasetContent(name, stored)).or_raise("test")
 

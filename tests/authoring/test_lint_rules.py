@@ -7,20 +7,17 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from authoring_support import REPOSITORY, TOOLS, agent, catalog, codes, findings, tool, tool_call
+from authoring_support import REPOSITORY, agent, catalog, codes, findings, good, tool_call
 
 from evals.agents.claude_code import BUILTIN_TOOLS
 from evals.authoring.catalog import Catalog, read_catalog
 from evals.authoring.checking import check_content
 from evals.authoring.dataset_file import DatasetContent, read_dataset_file
-from evals.authoring.lint.creating import created_names
 from evals.authoring.lint.engine import Selection, lint
 from evals.authoring.lint.registry import CODES, RULES
 from evals.authoring.lint.report import lint_json, lint_lines
 from evals.authoring.stored import StoredItem
-from evals.fixtures.naming import Names
 from evals.target import load_target
-from evals.tool_listing import Tool
 
 GUIDE = (REPOSITORY / "docs" / "authoring.md").read_text(encoding="utf-8")
 BAD = {gate: REPOSITORY / "fixtures" / "lint" / f"bad-{gate}.json" for gate in ("pr", "merge")}
@@ -55,10 +52,6 @@ def test_every_code_is_documented_under_its_link() -> None:
     headings = re.findall(r"^#+ (TW\d{3})$", GUIDE, re.MULTILINE)
     assert headings == sorted(CODES)
     assert len({rule.name for rule in RULES}) == len(RULES)
-
-
-def good(query: str = "What does nightly-report do?", **metadata: object) -> StoredItem:
-    return agent("merge/tasks/single-good", query, **metadata)  # type: ignore[arg-type]
 
 
 def test_a_good_item_of_each_kind() -> None:
@@ -171,77 +164,6 @@ def test_long_repetitions(query: str, found: bool) -> None:
     assert codes(tool_call("pr/get_task/a", query, ["get_task"])) == []
 
 
-@pytest.mark.parametrize(
-    ("query", "found"),
-    [
-        ("Save a counter named report.", True),
-        ("Create one called 'my.report' for nightly-report.", True),
-        ("Create one called eval-report for the one named nightly-report.", False),
-        ("Create one named `eval-report`.", False),
-        ("Save what the one named nightly-report gave. It is called nightly.", True),
-        ("What does the thing called nightly-report do?", False),
-        ("Add up the numbers 3 and 4.", False),
-        ('Create a task "weekly-sums" that adds 2 and 3.', True),
-        ('Create a task "weekly" that adds 2 and 3.', True),
-        ('Create a task "eval-weekly" that adds 2 and 3.', False),
-        ("Create a new task weekly-sums that adds 2 and 3.", True),
-        ('Create a counter "weekly-sums" for nightly-report.', True),
-        ('Create a counter for the word "hello", as eval-a.', False),
-        ("Create a schedule eval-a for a task nightly-report.", False),
-        ("Create a task with the name lonely-report.", True),
-        ("Create a task with the name eval-report.", False),
-        ("Create a greeting named eval-hello with the name Grace filled in.", False),
-        ("I need a new task called lonely-report", True),
-        ("I'd like a counter called lonely-report.", True),
-        ("I need two of these: one for Zoe, called nightly, and one for Mia, called eval-mia.", True),
-        ("There should be a task called lonely-report.", True),
-        ("Create a document as up-to-date as possible, called eval-doc.", False),
-        ("I need a new task called eval-report", False),
-        ("I need a word on the task called lonely-report", False),
-        ("I want a summary of a task called lonely-report", False),
-        ("Why does the new task called lonely-report fail?", False),
-        ("Schedule a job called nightly", True),
-        ("Please schedule the job called nightly", False),
-        ("Show me the schedule of a task called nightly", False),
-        ("Write a file called notes.txt", True),
-        ("Write a file called docs/eval-notes.txt", False),
-        ("Write me a summary of the file called notes.txt", False),
-        ("Create one task named eval-a and a second one named nightly-b", True),
-        ("Create one task named eval-a and a second one named eval-b", False),
-        ("Create two tasks named eval-a and nightly-b", True),
-        ("Create two tasks named eval-a, eval-b and eval-c. Then re-run both.", False),
-        ("Create a task named eval-a and re-run it.", False),
-        ("Create a task named Eval-Report", True),
-        ("Create a task named EVAL-report", True),
-        ("Create a task called something that starts with eval-.", False),
-        ("Save 3 and 4 as nightly-total.", True),
-        ("Save 3 and 4 as eval-total.", False),
-        ("Save 3 and 4 as eval-total, and mark it as read-only.", False),
-        ("Keep a counter for me. Call it nightly.", True),
-        ("I saved something; I call it nightly. What does it do?", False),
-        ("Which task creates a file called notes.txt?", False),
-        ("Don't create a task called nightly, tell me what it would do.", False),
-        ("Make sure that the task called nightly is there.", False),
-        ("Make a list of tasks called nightly.", False),
-        ("Make eval-a for a task called nightly.", False),
-        ("Make a schedule eval-a for nightly-report, then rename it to nightly-a.", True),
-        ("Rename eval-a to eval-b.", False),
-        ("I believe it was called nightly-report. How would it read for a person named Grace?", False),
-        ('Save a counter of the words in "All quiet", named eval-quiet, described as "Counts two".', False),
-    ],
-)
-def test_created_things_have_the_prefix(query: str, found: bool) -> None:
-    assert codes(good(query)) == (["TW108"] if found else [])
-    assert codes(tool_call("pr/create_task/a", query, ["create_task"])) == []
-
-
-def test_what_the_shipped_cases_create_is_seen_and_cleaned_up() -> None:
-    items = check_content(read_dataset_file(REPOSITORY / "fixtures" / "datasets" / "merge.json")).items
-    names = [name for item in items for name in created_names(item.query)]
-    assert len(names) >= 12
-    assert all(map(Names().is_removable, names)), names
-
-
 def test_errors_that_are_provoked_are_expected() -> None:
     query = "What does no-such-report do?"
     assert codes(good(query)) == ["TW109"]
@@ -334,81 +256,6 @@ def test_turns_leave_room_for_what_is_asked() -> None:
 )
 def test_references(reference: str, expected: list[str]) -> None:
     assert codes(agent("merge/tasks/single-a", "How many are there?", reference)) == expected
-
-
-@pytest.mark.parametrize(
-    ("tools", "arguments", "expected"),
-    [
-        (["get_tasks"], {}, [("TW301", "metadata.expectedTools")]),
-        (["Bash", "get_task"], {}, []),
-        (["list_tasks"], {"page": 2}, [("TW302", "metadata.expectedArgs.page")]),
-        (["list_tasks"], {"limit": 5, "action": "sort", "search": None}, []),
-        (["list_tasks"], {"limit": 5.0}, []),
-        (["list_tasks"], {"limit": "5"}, [("TW303", "metadata.expectedArgs.limit")]),
-        (["list_tasks"], {"limit": 101}, [("TW303", "metadata.expectedArgs.limit")]),
-        (["list_tasks"], {"action": "drop"}, [("TW303", "metadata.expectedArgs.action")]),
-        (["list_tasks"], {"search": 5}, [("TW303", "metadata.expectedArgs.search")]),
-        (["list_tasks", "get_task"], {"limit": 5}, [("TW304", "metadata.expectedArgs.limit")]),
-        (["list_tasks", "get_task"], {"page": 5}, [("TW302", "metadata.expectedArgs.page")]),
-        (["search", "Read"], {"query": "x"}, [("TW304", "metadata.expectedArgs.query")]),
-        (["search", "Skill"], {"query": "x"}, []),  # of Skill no parameters are known
-        (["search", "Grep"], {"pattern": "x"}, [("TW304", "metadata.expectedArgs.pattern")]),
-        (["Grep"], {"pattern": 3}, []),
-        (["Read"], {"path": "x"}, [("TW302", "metadata.expectedArgs.path")]),
-    ],
-)
-def test_expectations_and_schemas(tools: list[str], arguments: dict[str, object], expected: list[object]) -> None:
-    more = {"expectedArgs": arguments} if arguments else {}
-    found = findings(tool_call(f"pr/{tools[0]}/a", "What is there to see?", tools, **more))
-    assert [(finding.code, finding.field) for finding in found] == expected
-
-
-@pytest.mark.parametrize(
-    ("schema", "takes_more"),
-    [
-        ({"type": "object"}, True),
-        ({}, True),
-        ({"type": "object", "additionalProperties": True, "properties": {}}, True),
-        ({"type": "object", "additionalProperties": {"type": "string"}}, True),
-        ({"$ref": "#/$defs/a", "$defs": {"a": {"properties": {"page": {}}}}}, True),
-        ({"properties": {}, "anyOf": [{"properties": {"page": {}}}]}, True),
-        ({"type": "object", "properties": {}}, False),
-        ({"type": "object", "properties": {}, "required": []}, False),
-        ({"type": "object", "additionalProperties": False}, False),
-        ({"properties": {"task": {}}}, False),
-    ],
-)
-def test_schemas_that_take_more_than_they_list(schema: dict[str, object], takes_more: bool) -> None:
-    tools = (Tool(server="things", name="status", input_schema=schema), *TOOLS)
-    one = tool_call("pr/status/a", "Is it up?", ["status"], expectedArgs={"page": 2})
-    both = tool_call("pr/search/a", "Is it there?", ["search", "status"], expectedArgs={"query": "x"})
-    assert [each.code for each in findings(one, tools=tools)] == ([] if takes_more else ["TW302"])
-    assert [each.code for each in findings(both, tools=tools)] == ([] if takes_more else ["TW304"])
-
-
-def test_a_servers_tool_goes_before_a_builtin_of_the_same_name() -> None:
-    tools = (tool("Read", {"path": {"type": "string"}}), *TOOLS)
-    item = tool_call("pr/Read/a", "What is there?", ["Read"], expectedArgs={"path": "x"})
-    assert findings(item, tools=tools) == []
-
-
-def test_tools_that_may_fail_are_looked_up_too_and_builtins_only_where_they_are() -> None:
-    item = good(expectedErrors=["fetch_task"], failTools=["fetch_task"])
-    assert [(one.code, one.field) for one in findings(item)] == [
-        ("TW301", "metadata.expectedErrors"),
-        ("TW301", "metadata.failTools"),
-    ]
-    assert codes(tool_call("pr/Bash/a", "What is there?", ["Bash"], mcpToolsOnly=True)) == ["TW301"]
-
-
-def test_a_mistake_in_the_servers_schema_is_not_the_items() -> None:
-    broken = catalog()
-    tools = tuple(
-        one.model_copy(update={"input_schema": {"properties": {"task": {"type": "text", "$ref": "#/nowhere"}}}})
-        for one in broken.all_tools()
-    )
-    item = tool_call("pr/get_task/a", "What is there?", ["get_task"], expectedArgs={"task": 3})
-    assert lint([("t", check_content(DatasetContent("t", (item,))))], catalog(tools=tools)).findings == ()
 
 
 def test_near_duplicates_are_reported_once_each() -> None:

@@ -3,104 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-import pytest
-from click.testing import CliRunner
+from items_support import ITEMS, Items, failed_run, write
 from lab import REPOSITORY, REPOSITORY_TARGET, Lab, agent_item, clean_environment, tool_call_item
-
-from evals.cli.main import cli
-from evals.conversation import Conversation, ToolCall, Turn
-from evals.errors import TwogateError
-from evals.runs.journal import RUN_FILE, TRIALS_FILE, Journal, write_json
-from evals.runs.models import RunRecord
-from evals.runs.trial import TrialResult
-
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-ITEMS = [
-    tool_call_item("about", "What is this project about?", ["read_file"], expectedArgs={"path": "README.md"}),
-    tool_call_item("who-calls", "Who calls round_amount?", ["search_text"]),
-]
-
-
-@dataclass(frozen=True)
-class Said:
-    """What a command printed, and how it ended."""
-
-    code: int
-    out: str
-    errors: list[str]
-
-
-Items = Callable[..., Said]
-
-
-@pytest.fixture
-def items(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Items:
-    """``twogate items`` run in this process, in an empty folder with the repository server as its target."""
-    for name in os.environ.keys() - clean_environment().keys():
-        monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    Path("twogate.toml").write_text(REPOSITORY_TARGET)
-
-    def run(*arguments: str) -> Said:
-        result = CliRunner().invoke(cli, ["items", *arguments])
-        error = result.exception
-        if error is not None and not isinstance(error, SystemExit | TwogateError):
-            raise error
-        lines = error.lines if isinstance(error, TwogateError) else result.stderr.splitlines()
-        return Said(result.exit_code, result.stdout, lines)
-
-    return run
-
-
-def write(name: str, items: list[dict[str, Any]], dataset: str = "things-pr") -> str:
-    Path(name).write_text(json.dumps({"dataset": dataset, "items": items}))
-    return name
-
-
-def failed_run(folder: Path, dataset: str = "things-pr") -> None:
-    """A run in which an agent called the right tool with another argument."""
-    folder.mkdir(parents=True)
-    record = RunRecord(
-        run=folder.name,
-        started_at=NOW,
-        command=(),
-        gate="pr",
-        dataset=dataset,
-        items=("pr/read_file/about",),
-        iterations=1,
-        requested=1,
-        threshold="1",
-        experiment_id="e",
-        metadata={},
-    )
-    write_json(folder / RUN_FILE, record)
-    arguments = {"path": "README.md", "end_line": 5}
-    call = ToolCall(id="1", name="mcp__repository__read_file", server="repository", arguments=arguments, called_at=NOW)
-    turn = Turn(message_id="m", calls=(call,), started_at=NOW, ended_at=NOW)
-    result = TrialResult(
-        run=folder.name,
-        item="pr/read_file/about",
-        iteration=1,
-        kind="tool-call",
-        category="read_file",
-        outcome="failed",
-        reason="expected something else",
-        conversation=Conversation(query="What?", turns=(turn,), started_at=NOW, ended_at=NOW),
-        started_at=NOW,
-        ended_at=NOW,
-    )
-    with Journal(folder) as journal:
-        journal.append(result)
 
 
 def test_the_whole_way_of_a_dataset(items: Items) -> None:
@@ -386,57 +295,6 @@ def test_coverage_with_groups_a_run_and_a_limit(items: Items, tmp_path: Path) ->
         "(is [])",
         "twogate.toml: coverage.read_file.all: is not a known key; use groups",
     ]
-
-
-def test_failures_are_drafted_where_the_dataset_is_gone(items: Items, tmp_path: Path) -> None:
-    failed_run(tmp_path / ".twogate" / "runs" / "some-run", "gone-pr")
-    said = items("import", "--from-run", "latest", "-o", "drafts.json")
-    assert said.code == 0
-    assert said.errors[1].startswith(f"note: read {REPOSITORY / 'docs' / 'diagnosis.md'} first: ")
-    assert said.errors[0] == "note: the dataset gone-pr is not there (any more); drafted from the journal alone"
-    (draft,) = json.loads(Path("drafts.json").read_text())["items"]
-    assert draft["id"] == "pr/read_file/about-draft"
-
-
-@pytest.mark.parametrize("name", ["latest", ".twogate/demo/runs/some-run"])
-def test_failures_of_a_demo_are_drafted_from_the_demos_own_store(
-    items: Items, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    """In a project of its own a demo keeps a store apart, also where the environment names a server."""
-    failed_run(tmp_path / ".twogate" / "demo" / "runs" / "some-run", "mcp-server-evals-pr")
-    shipped_item = json.loads((REPOSITORY / "fixtures" / "datasets" / "pr.json").read_text())["items"][0]
-    journal = tmp_path / ".twogate" / "demo" / "runs" / "some-run" / TRIALS_FILE
-    journal.write_text(journal.read_text().replace("pr/read_file/about", shipped_item["id"]))
-    for variable in ("PUBLIC_KEY", "SECRET_KEY"):
-        monkeypatch.setenv(f"LANGFUSE_{variable}", "x")
-    monkeypatch.setenv("LANGFUSE_BASE_URL", "http://127.0.0.1:9")
-    said = items("import", "--from-run", name, "-o", "drafts.json")
-    assert (said.code, len(said.errors)) == (0, 1)
-    (draft,) = json.loads(Path("drafts.json").read_text())["items"]
-    assert draft["metadata"] == shipped_item["metadata"]
-    assert draft["input"]["query"].endswith(shipped_item["input"]["query"])
-
-
-def test_import_writes_new_files_only(items: Items) -> None:
-    Path("cases.json").write_text(
-        json.dumps({"testCases": [{"id": "a", "category": "c", "query": "q?", "expectedTools": ["t"]}]})
-    )
-    said = items("import", "cases.json", "-o", "drafts.json")
-    assert (said.code, items("validate", "drafts.json").code) == (0, 0)
-    assert items("import", "cases.json", "-o", "drafts.json").errors == ["drafts.json: exists already; name a new file"]
-    for arguments in (
-        ["-o", "x.json"],
-        ["cases.json", "--from-run", "r", "-o", "x.json"],
-        ["qa.xml", "--gate", "pr", "-o", "x.json"],
-        ["cases.json", "--category", "c", "-o", "x.json"],
-        ["cases.json"],
-    ):
-        assert items("import", *arguments).code == 2
-    assert not Path("x.json").exists()
-    qa = str(REPOSITORY / "fixtures" / "qa")
-    for path in sorted(Path(qa).glob("*.xml")):
-        assert items("import", str(path), "-o", f"{path.stem}.json").code == 0
-        assert items("validate", f"{path.stem}.json").code == 0
 
 
 def test_usage_errors(items: Items) -> None:
