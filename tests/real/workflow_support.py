@@ -44,6 +44,7 @@ _CHECKOUT = (
     ".env.example",
     ".github",
     "evals",
+    "docs",
     "examples",
     "fixtures",
 )
