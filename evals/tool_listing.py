@@ -206,7 +206,7 @@ async def preflight(
         raise TwogateError(unreachable)
     listed = await list_all(target, families)
     problems: list[str] = []
-    warnings: list[str] = []
+    warnings = _indistinct(listed)
     for item in items:
         if listed.failure(target, item.metadata.tools) is not None:
             continue
@@ -231,6 +231,21 @@ async def preflight(
     if problems:
         raise TwogateError(problems)
     return Preflight(listed, tuple(warnings))
+
+
+def _indistinct(listed: ToolList) -> list[str]:
+    """A warning for each name that Claude Code gives to several tools of a launch: a call of it may be any of them."""
+    lines: dict[str, None] = {}
+    for tools in listed.by_launch.values():
+        by_name: dict[str, list[str]] = {}
+        for tool in tools:
+            by_name.setdefault(tool.client_name, []).append(tool.name)
+        for name, own in by_name.items():
+            if len(own) > 1:
+                lines[
+                    f"the tools {' and '.join(own)} are both {name} to Claude Code, which sees one of them; rename one"
+                ] = None
+    return list(lines)
 
 
 def _tool(server: str, listed: Any) -> Tool:

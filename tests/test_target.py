@@ -275,3 +275,16 @@ async def test_an_address_that_refuses_the_token_says_so(tmp_path: Path) -> None
         target = load(tmp_path, f'[servers.web]\nurl = "http://127.0.0.1:{port}/mcp"\n')
         with pytest.raises(TwogateError, match="HTTP 401 Unauthorized"):
             await list_tools(target.servers[0].launch())
+
+
+async def test_two_tools_that_claude_code_gives_one_name_are_warned_of(tmp_path: Path) -> None:
+    names = ("read.file", "read_file", "other")
+    lines = [f"server.add_tool(lambda: 'x', name='{name}', description='x')" for name in names]
+    code = ["from mcp.server.mcpserver import MCPServer", "server = MCPServer('one')", *lines, "server.run('stdio')"]
+    (tmp_path / "server.py").write_text("\n".join(code))
+    target = load(tmp_path, '[servers.one]\ncommand = "${TWOGATE_PYTHON}"\nargs = ["server.py"]\n')
+    item = Item.model_validate(agent_item("x", "Find it"))
+    assert (await preflight(target, [item], frozenset())).warnings == (
+        "the tools read.file and read_file are both mcp__one__read_file to Claude Code, which "
+        "sees one of them; rename one",
+    )
