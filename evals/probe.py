@@ -10,23 +10,22 @@ import difflib
 import json
 import re
 import statistics
-import tempfile
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, TextIO, cast
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from evals import __version__
+from evals.connections import open_in, root_cause
 from evals.errors import TwogateError
 from evals.redact import Redactor
 from evals.settings import Settings
 from evals.target import Launch, Target, load_target
-from evals.tool_listing import connect, root_cause, with_last_words
 from evals.versions import slug, version_of
 
 CHARACTERS_PER_TOKEN = 4
@@ -179,18 +178,12 @@ async def open_prober(
     raised: Exception | None = None
     async with AsyncExitStack() as stack:
         for launch in launches:
-            stderr = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
-            stack.enter_context(stderr)
             try:
-                async with asyncio.timeout(launch.connect_timeout):
-                    client = await stack.enter_async_context(connect(launch, cast(TextIO, stderr)))
-                    connections.append(_Connection(launch, client, await _tool_names(client)))
-                continue
-            except TimeoutError:
-                cause = f"did not connect within {launch.connect_timeout:g} s (connect_timeout)"
-            except Exception as error:
-                cause = f"does not connect: {root_cause(error)}"
-            problems.append(redactor.text(with_last_words(launch, cause, stderr)))
+                client, listed = await open_in(stack, launch)
+            except TwogateError as error:
+                problems += map(redactor.text, error.lines)
+            else:
+                connections.append(_Connection(launch, client, tuple(one.name for one in listed)))
         if not problems:
             # What is raised in the block leaves after the connections are closed: their task groups would wrap it.
             try:
@@ -269,19 +262,6 @@ def _check(target: Target, server: str | None, tools: Sequence[str] | None) -> N
         problems.append(f"--tools: no server asked has a tools_arg in {target.source.name} to pass them by; add one")
     if problems:
         raise TwogateError(problems)
-
-
-async def _tool_names(client: Any) -> tuple[str, ...]:
-    names: list[str] = []
-    cursor: str | None = None
-    seen: set[str] = set()
-    while True:
-        page = await client.list_tools(cursor=cursor)
-        names += [one.name for one in page.tools]
-        cursor = page.next_cursor
-        if not cursor or cursor in seen:
-            return tuple(names)
-        seen.add(cursor)
 
 
 async def _call(client: Any, tool: str, arguments: dict[str, Any], limit: float) -> ProbeCall:

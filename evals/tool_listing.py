@@ -5,25 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import tempfile
-from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
-from typing import IO, Any, TextIO, cast
+from typing import Any
 
-import anyio
 from pydantic import BaseModel, ConfigDict
 
+from evals.connections import open_in
 from evals.errors import TwogateError
 from evals.items import Item
-from evals.redact import Redactor
-from evals.settings import AGENT_VARIABLES
 from evals.target import Launch, Target
 
 # What Claude Code writes as "_" in a tool's name; the Messages API takes no other characters.
 _UNFIT = re.compile(r"[^a-zA-Z0-9_-]")
-_ANSWERED = "HTTP "
-_STDERR_SHOWN = 300  # characters of a server's last words in an error line
 
 
 class Tool(BaseModel):
@@ -62,87 +57,15 @@ class ToolList:
         return tuple(tool for server in servers for tool in self.by_launch.get(server.launch(tools), ()))
 
 
-@asynccontextmanager
-async def connect(launch: Launch, stderr: TextIO | None = None) -> AsyncGenerator[Any, None]:
-    """An initialised `mcp.Client` for a launch; its server process ends with the block."""
-    import httpx2
-    from mcp import Client, StdioServerParameters
-    from mcp.client.sse import sse_client
-    from mcp.client.stdio import stdio_client
-    from mcp.client.streamable_http import streamable_http_client
-
-    if launch.transport == "stdio":
-        # The whole environment, as Claude Code hands it on: else a server starts here and not there, or the other way.
-        environment = {**os.environ, **dict.fromkeys(AGENT_VARIABLES, ""), **dict(launch.env)}
-        parameters = StdioServerParameters(command=launch.command, args=list(launch.args), env=environment)
-        transport = stdio_client(parameters, errlog=stderr) if stderr is not None else stdio_client(parameters)
-        async with Client(transport) as client:
-            yield client
-    elif launch.transport == "sse":
-        async with Client(sse_client(launch.url, headers=dict(launch.headers))) as client:
-            yield client
-    else:
-        refusals: list[str] = []
-
-        async def remember(response: httpx2.Response) -> None:
-            # 405 is how a server without a stream of its own answers a GET
-            if response.status_code >= 400 and response.status_code != 405:
-                refusals.append(f"{_ANSWERED}{response.status_code} {response.reason_phrase}".strip())
-
-        try:
-            async with (
-                httpx2.AsyncClient(
-                    headers=dict(launch.headers),
-                    timeout=httpx2.Timeout(30, read=300),
-                    event_hooks={"response": [remember]},
-                ) as http,
-                Client(streamable_http_client(launch.url, http_client=http)) as client,
-            ):
-                yield client
-        except Exception as error:
-            # The SDK says no more than that the server returned an error.
-            if refusals:
-                error.add_note(refusals[-1])
-            raise
-
-
 async def list_tools(launch: Launch) -> tuple[Tool, ...]:
     """Every tool of a server, all pages. Raises TwogateError when it does not connect in time."""
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
-        try:
-            with anyio.fail_after(launch.connect_timeout):
-                async with connect(launch, cast(TextIO, stderr)) as client:
-                    tools: list[Tool] = []
-                    cursor: str | None = None
-                    seen: set[str] = set()
-                    while True:
-                        page = await client.list_tools(cursor=cursor)
-                        tools += [_tool(launch.server, one) for one in page.tools]
-                        cursor = page.next_cursor
-                        if not cursor or cursor in seen:
-                            return tuple(tools)
-                        seen.add(cursor)
-        except TimeoutError:
-            cause = f"did not connect within {launch.connect_timeout:g} s (connect_timeout)"
-        except Exception as error:
-            cause = f"does not connect: {root_cause(error)}"
-        problem = with_last_words(launch, cause, stderr)
-    raise TwogateError(problem)
-
-
-def with_last_words(launch: Launch, cause: str, stderr: IO[str]) -> str:
-    """What went wrong with a server, in one line, with the end of what it wrote to its standard error.
-
-    What it was given by its environment and headers is left out of its words: it may be a secret.
-    """
-    stderr.seek(0)
-    given = [value for _, value in (*launch.env, *launch.headers)]
-    parts = [part for value in given for part in (value, *value.split()[1:])]
-    # A path is none, and is what a traceback tells.
-    redactor = Redactor(one for one in parts if not os.path.exists(one))  # noqa: PTH110  pathlib's raises on a long text
-    words = redactor.text(" ".join(stderr.read().split()))[-_STDERR_SHOWN:]
-    said = f"; it said: {words}" if words else ""
-    return f"server {launch.server!r} ({launch.label}) {cause}{said}"
+    stack = AsyncExitStack()
+    try:
+        _, listed = await open_in(stack, launch)
+    finally:
+        with suppress(Exception):  # it has told what it was asked for
+            await stack.aclose()
+    return tuple(_tool(launch.server, one) for one in listed)
 
 
 def start_slots() -> asyncio.Semaphore:
@@ -257,13 +180,3 @@ def _tool(server: str, listed: Any) -> Tool:
         input_schema=dict(listed.input_schema or {}),
         read_only=bool(annotations and annotations.read_only_hint),
     )
-
-
-def root_cause(error: BaseException) -> str:
-    """The innermost error of an exception group, with what the server answered where that is known, in one line."""
-    notes: list[str] = getattr(error, "__notes__", [])
-    while isinstance(error, BaseExceptionGroup) and error.exceptions:
-        error = error.exceptions[0]
-        notes = [*notes, *getattr(error, "__notes__", [])]
-    said = "".join(f" ({note})" for note in dict.fromkeys(notes) if note.startswith(_ANSWERED))
-    return " ".join(f"{type(error).__name__}: {error}{said}".split())

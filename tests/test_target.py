@@ -288,3 +288,15 @@ async def test_two_tools_that_claude_code_gives_one_name_are_warned_of(tmp_path:
         "the tools read.file and read_file are both mcp__one__read_file to Claude Code, which "
         "sees one of them; rename one",
     )
+
+
+async def test_a_servers_last_words_begin_with_a_whole_one(tmp_path: Path) -> None:
+    """The half of a secret would not be known for one."""
+    (tmp_path / "bad.py").write_text(f"import sys; sys.exit({'a' * 400 + ' ' + 'S' * 40 + ' ' + 'w ' * 139 + 'end'!r})")
+    target = load(tmp_path, '[servers.bad]\ncommand = "${TWOGATE_PYTHON}"\nargs = ["bad.py"]\n')
+    with pytest.raises(TwogateError) as raised:
+        await list_tools(target.servers[0].launch())
+    words = raised.value.lines[0].split("it said: ")[1]
+    assert words.startswith("… w w w")
+    assert words.endswith("w end")
+    assert "S" not in words

@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import tempfile
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, TextIO, cast
+from typing import Any
 
 from evals.agents import AgentError
+from evals.connections import open_in
+from evals.errors import TwogateError
 from evals.target import Launch
-from evals.tool_listing import connect
 
 MAX_IMAGE = 5 * 1024 * 1024
 """Base64 characters of the largest image the Messages API takes."""
 _PROBE = 10.0  # seconds a server may take to show that it still lives
-_MAX_PAGES = 1000
-_STDERR_SHOWN = 300  # characters of a server's last words
 _NAME_LENGTH = 128
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 
@@ -129,33 +127,14 @@ async def connected(launches: Iterable[Launch]) -> AsyncGenerator[ServerTools, N
     tools: list[_Tool] = []
     async with AsyncExitStack() as stack:
         for launch in launches:
-            stderr = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
-            stack.enter_context(stderr)
             try:
-                async with asyncio.timeout(launch.connect_timeout):
-                    client = await stack.enter_async_context(connect(launch, cast(TextIO, stderr)))
-                    tools += [_Tool(launch, client, one) for one in await _all_pages(client)]
-            except TimeoutError:
-                cause = f"did not connect within {launch.connect_timeout:g} s (connect_timeout)"
-                raise AgentError(_with_last_words(launch, cause, stderr)) from None
-            except Exception as error:
-                cause = f"does not connect: {one_line(error)}"
-                raise AgentError(_with_last_words(launch, cause, stderr)) from error
+                client, listed = await open_in(stack, launch)
+            except TwogateError as error:
+                raise AgentError("; ".join(error.lines)) from error
+            tools += [_Tool(launch, client, one) for one in listed]
         if not tools:
             raise AgentError("the target lists no tools")
         yield ServerTools(tools)
-
-
-async def _all_pages(client: Any) -> list[Any]:
-    listed: list[Any] = []
-    cursor: str | None = None
-    for _ in range(_MAX_PAGES):
-        page = await client.list_tools(cursor=cursor)
-        listed += page.tools
-        if not page.next_cursor or page.next_cursor == cursor:
-            return listed
-        cursor = page.next_cursor
-    raise RuntimeError(f"the list of tools does not end within {_MAX_PAGES} pages")
 
 
 async def _probe(client: Any) -> str | None:
@@ -258,15 +237,6 @@ def _error(text: str) -> Result:
 
 def _plain_name(name: str) -> str:
     return _NOT_IN_NAMES.sub("_", name)[:_NAME_LENGTH] or "tool"
-
-
-def _with_last_words(launch: Launch, cause: str, stderr: Any) -> str:
-    stderr.seek(0)
-    words = " ".join(stderr.read().split())
-    if len(words) > _STDERR_SHOWN:
-        # From a whole word on: half of a secret would not be known for one where secrets are taken out.
-        words = f"… {words[-_STDERR_SHOWN:].partition(' ')[2]}"
-    return f"the server {launch.server!r} {cause}{f'; it said: {words}' if words else ''}"
 
 
 def one_line(error: BaseException) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
+from evals.connections import CUT, LAST_WORDS
 from evals.errors import TwogateError
 from evals.redact import Redactor
 from evals.secrecy import is_secret_name, is_setting, looks_secret
@@ -26,7 +27,6 @@ from evals.target import Launch, Target, Transport, load_target
 from evals.tool_listing import Tool, list_tools
 
 SERVER_NAME = "server"
-_LAST_WORDS = "; it said: "
 _LONG_WORD = 20
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2: token
@@ -140,9 +140,9 @@ async def list_servers_tools(servers: Servers, redactor: Redactor) -> tuple[Tool
             tools += await list_tools(launch)
         except TwogateError as error:
             for line in error.lines:
-                said, found, words = line.partition(_LAST_WORDS)
-                # Only the end of its words is there: it may begin in the middle of a secret.
-                problems.append(said + found + without_cut_secret(words, servers.secrets))
+                said, cut, words = line.partition(LAST_WORDS + CUT)
+                # A secret of several words may end where its words begin.
+                problems.append(said + cut + without_cut_secret(words, servers.secrets))
     if not problems and not tools:
         problems.append(f"the target ({servers.description}) lists no tools")
     if problems:
