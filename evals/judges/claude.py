@@ -25,9 +25,10 @@ from evals.agents.environment import without_choices
 from evals.agents.processes import MARK, kill_marked
 from evals.conversation import Conversation, Usage
 from evals.judges import ASKS, JudgeError, Judgement, Vote
-from evals.judges.tracing import Observed, observed
+from evals.judges.single import judge_by
+from evals.judges.tracing import Observed
 from evals.redact import Redactor
-from evals.scoring.judge import JudgeAnswer, JudgeRequest, judge_request, read_verdict, verdict_schema
+from evals.scoring.judge import JudgeAnswer, JudgeRequest, read_verdict, verdict_schema
 from evals.settings import AGENT_VARIABLES, ANTHROPIC_BASE_URL
 
 _MAX_BUFFER = 64 * 1024 * 1024  # bytes of one message; the prompt comes back in it
@@ -74,15 +75,15 @@ class ClaudeJudge:
         return (self._model,)
 
     async def judge(self, query: str, reference: str, conversation: Conversation) -> Judgement:
-        request = judge_request(query, reference, conversation)
-        with observed(self._public_key, self._model, query, reference) as observation:
-            try:
-                async with asyncio.timeout(self._timeout):
-                    vote = await self._vote(request, observation)
-            except TimeoutError:
-                raise JudgeError(f"the judge {self._model} gave no verdict within {self._timeout:g} s") from None
-            observation.voted(vote)
-        return Judgement(vote.verdict, vote.reason, (vote,))
+        return await judge_by(
+            self._model,
+            self._vote,
+            query,
+            reference,
+            conversation,
+            public_key=self._public_key,
+            time_limit=self._timeout,
+        )
 
     async def _vote(self, request: JudgeRequest, observation: Observed) -> Vote:
         sessions: list[_Session] = []

@@ -8,16 +8,16 @@ does meanwhile, such as keeping a connection alive without an answer.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import openai
 
 from evals.conversation import Conversation, Usage
 from evals.judges import ASKS, JudgeError, Judgement, Vote
-from evals.judges.tracing import observed
+from evals.judges.single import judge_by
+from evals.judges.tracing import Observed
 from evals.redact import Redactor
-from evals.scoring.judge import ASK_AGAIN, JudgeRequest, judge_request, read_verdict, verdict_schema
+from evals.scoring.judge import ASK_AGAIN, JudgeRequest, read_verdict, verdict_schema
 
 _TRY_TIMEOUT = 60.0  # seconds a try waits for the next byte
 _RETRIES = 2
@@ -62,20 +62,24 @@ class OpenRouterJudge:
         return (self._model,)
 
     async def judge(self, query: str, reference: str, conversation: Conversation) -> Judgement:
-        request = judge_request(query, reference, conversation)
-        with observed(self._public_key, self._model, query, reference) as observation:
-            try:
-                async with asyncio.timeout(self._timeout):
-                    vote = await self._vote(request)
-            except TimeoutError:
-                raise JudgeError(f"the judge {self._model} gave no verdict within {self._timeout:g} s") from None
-            except JudgeError:
-                raise
-            except Exception as error:
-                # Whatever a service or a client makes of it: no verdict is an error, never a crash of the run.
-                raise JudgeError(f"the judge {self._model} failed: {self._said(error)}") from error
-            observation.voted(vote)
-        return Judgement(vote.verdict, vote.reason, (vote,))
+        return await judge_by(
+            self._model,
+            self._safe_vote,
+            query,
+            reference,
+            conversation,
+            public_key=self._public_key,
+            time_limit=self._timeout,
+        )
+
+    async def _safe_vote(self, request: JudgeRequest, observation: Observed) -> Vote:
+        """Whatever a service or a client makes of it: no verdict is an error, never a crash of the run."""
+        try:
+            return await self._vote(request)
+        except (JudgeError, TimeoutError):
+            raise
+        except Exception as error:
+            raise JudgeError(f"the judge {self._model} failed: {self._said(error)}") from error
 
     async def _vote(self, request: JudgeRequest) -> Vote:
         messages: list[dict[str, str]] = [
