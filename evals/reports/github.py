@@ -1,6 +1,6 @@
 """A run's summary as Markdown, for a GitHub step summary.
 
-``python -m evals.reports.github summary.json >> "$GITHUB_STEP_SUMMARY"``
+``python -P -m evals.reports.github summary.json >> "$GITHUB_STEP_SUMMARY"``
 
 What a model or a server wrote stays text: every character that Markdown or HTML reads as markup is escaped, so that a
 reason can't break out of its table cell, or show a link that the gate did not make.

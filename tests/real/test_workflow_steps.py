@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lab import REPOSITORY
 from starlette.types import ASGIApp, Receive, Scope, Send
 from workflow_support import (
     GATES,
@@ -192,6 +193,18 @@ def test_missing_secrets_are_listed_all_at_once(tmp_path: Path, name: str) -> No
     errors = [line for line in job.steps["Gate"].output.splitlines() if line.startswith("error: ")]
     assert [secret for secret in missing if not any(secret in line for line in errors)] == []
     assert "Traceback" not in job.steps["Gate"].output
+    assert "came to no verdict" in job.summary
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_a_package_of_the_checkout_called_evals_does_not_disturb_the_report(tmp_path: Path, name: str) -> None:
+    root = tmp_path / "checkout"
+    (root / "evals").mkdir(parents=True)
+    (root / "evals" / "__init__.py").write_text("raise SystemExit('not this one')\n", encoding="utf-8")
+    one = runner(root, {})
+    one.environment["PYTHONPATH"] = str(REPOSITORY)  # where Twogate is, as an installation would be
+    job = one.job(read_workflow(WORKFLOWS / name), "gate", without=("Install", "Gate"))
+    assert job.steps["Report"].outcome == "success", job.steps["Report"].output
     assert "came to no verdict" in job.summary
 
 
