@@ -50,9 +50,7 @@ def init(
             start = _ask_start()
         if not lines and needs_datasets(root):
             lines = _ask_wants()
-    answers = Answers(wants=tuple(clean_wants(lines)), start=start or None, name=name)
-    if requirement:
-        answers = Answers(answers.wants, answers.start, answers.name, requirement)
+    answers = Answers(wants=tuple(clean_wants(lines)), start=start or None, name=name, requirement=requirement or None)
     report = initialise(root, answers)
     for path in report.written:
         click.echo(f"written: {path}")

@@ -13,6 +13,7 @@ from evals.errors import TwogateError
 from evals.init.config import Config, config_from_mcp_file, config_from_start, config_to_fill_in, mcp_file
 from evals.init.drafts import draft_dataset
 from evals.init.environment import entries_for, extended, new_file
+from evals.init.installation import installed_from
 from evals.init.workflows import workflow_text
 from evals.items import Gate
 from evals.shipped import shipped
@@ -33,8 +34,8 @@ class Answers:
     """How the server is started, or its address; asked where there is no .mcp.json."""
     name: str = "server"
     """The server's name, with `start`."""
-    requirement: str = f"twogate=={__version__}"
-    """What pip installs in the workflows."""
+    requirement: str | None = None
+    """What pip installs in the workflows; None for this version, from the index."""
 
 
 @dataclass
@@ -79,7 +80,11 @@ def initialise(root: Path, answers: Answers) -> InitReport:
     report = InitReport()
     config = _config(root, answers)
     paths = [CONFIG_FILE, *(dataset_path(gate) for gate in GATES if answers.wants), *map(workflow_path, GATES)]
-    made = [(path, _text(root, path, config, answers)) for path in paths if not _there(root / path)]
+    branch, certain = _main_branch(root)
+    requirement = answers.requirement or f"twogate=={__version__}"
+    made = [
+        (path, _text(path, config, answers.wants, requirement, branch)) for path in paths if not _there(root / path)
+    ]
     environment = shipped(ENVIRONMENT_FILE).read_text(encoding="utf-8")
     problems: list[str] = []
     for path, text in made:
@@ -102,6 +107,7 @@ def initialise(root: Path, answers: Answers) -> InitReport:
             report.notes.append(f"twogate.toml names {names}: set them in .env, and in CI in the env of the step Gate")
     if not answers.wants and needs_datasets(root):
         report.notes.append("no dataset is drafted: say what your users want by --want TEXT or --wants FILE")
+    report.notes += _workflow_notes(report.written, answers, requirement, None if certain else branch)
     if _inside(root):
         report.notes.append(
             "this is not the top folder of the git repository: CI finds no workflows here; move .github"
@@ -123,13 +129,31 @@ def _config(root: Path, answers: Answers) -> Config:
     return config_to_fill_in()
 
 
-def _text(root: Path, path: str, config: Config, answers: Answers) -> str:
+def _text(path: str, config: Config, wants: tuple[str, ...], requirement: str, branch: str) -> str:
     if path == CONFIG_FILE:
         return config.text
     gate = next(gate for gate in GATES if path in (dataset_path(gate), workflow_path(gate)))
     if path == dataset_path(gate):
-        return dataset_text(draft_dataset(gate, answers.wants))
-    return workflow_text(shipped(*path.split("/")), gate, answers.requirement, _main_branch(root))
+        return dataset_text(draft_dataset(gate, wants))
+    return workflow_text(shipped(*path.split("/")), gate, requirement, branch)
+
+
+def _workflow_notes(written: list[str], answers: Answers, requirement: str, guessed: str | None) -> list[str]:
+    """What the author should know of the workflows just written. guessed: the main branch where nothing names it."""
+    workflows = [path for path in map(workflow_path, GATES) if path in written]
+    notes = []
+    origin = installed_from()
+    if workflows and answers.requirement is None and origin is not None:
+        notes.append(
+            f"{' and '.join(workflows)}: CI installs {requirement} from the package index, but this Twogate was "
+            f"installed from {origin}; for another, remove these files and run twogate init --install SPEC"
+        )
+    if guessed is not None and workflow_path("merge") in written:
+        notes.append(
+            f"{workflow_path('merge')}: runs on pushes to {guessed}, the current branch, since no origin/HEAD names "
+            "the main one; change `branches:` if it is another"
+        )
+    return notes
 
 
 def _environment(root: Path, shipped_text: str, config: Config, report: InitReport) -> None:
@@ -167,10 +191,16 @@ def _there(path: Path) -> bool:
     return path.exists() or path.is_symlink()
 
 
-def _main_branch(root: Path) -> str:
-    """The branch that the remote calls its head; main where nothing says."""
-    branch = _git(root, "symbolic-ref", "--short", "-q", "refs/remotes/origin/HEAD").removeprefix("origin/")
-    return branch if _BRANCH.fullmatch(branch) else "main"
+def _main_branch(root: Path) -> tuple[str, bool]:
+    """The branch that the remote calls its head, else the current one, without commits too; main where nothing says.
+
+    False with a current one of another name than main or master: that may be the branch of a change.
+    """
+    remote = _git(root, "symbolic-ref", "--short", "-q", "refs/remotes/origin/HEAD").removeprefix("origin/")
+    if _BRANCH.fullmatch(remote):
+        return remote, True
+    current = _git(root, "symbolic-ref", "--short", "-q", "HEAD")
+    return (current, current in ("main", "master")) if _BRANCH.fullmatch(current) else ("main", True)
 
 
 def _inside(root: Path) -> bool:

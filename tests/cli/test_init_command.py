@@ -17,7 +17,9 @@ from lab import REPOSITORY, Lab, clean_environment
 
 from evals.authoring.checking import check_content
 from evals.authoring.dataset_file import read_dataset_file
+from evals.init.installation import installed_from
 from evals.init.workflows import workflow_text
+from evals.init.writing import Answers, initialise
 from evals.items import check_item
 from evals.shipped import shipped
 from evals.target import load_target
@@ -249,6 +251,64 @@ def test_the_workflows_fit_a_repository_that_installs_twogate(repository: Lab) -
     assert 'twogate fixtures "$TWOGATE_FIXTURES" seed' in merge
     assert "scripts/" not in pr + merge
     assert "branches: [trunk]" in merge
+
+
+@pytest.mark.parametrize(
+    ("branch", "commits", "noted"),
+    [("master", False, False), ("master", True, False), ("main", True, False), ("trunk", True, True)],
+)
+def test_without_a_remote_head_the_current_branch_is_the_main_one(
+    repository: Lab, branch: str, commits: bool, noted: bool
+) -> None:
+    subprocess.run(["git", "init", "-q", "-b", branch], cwd=repository.root, check=True)
+    if commits:
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+        subprocess.run(["git", *who, "commit", "-q", "--allow-empty", "-m", "m"], cwd=repository.root, check=True)
+    done = repository.twogate("init")
+    merge = (repository.root / ".github" / "workflows" / "merge-gate.yml").read_text("utf-8")
+    assert f"branches: [{branch}]" in merge
+    assert (f"runs on pushes to {branch}, the current branch" in done.stdout) is noted
+
+
+@pytest.mark.parametrize("repository_of_git", [True, False])
+def test_where_nothing_names_a_branch_it_is_main(repository: Lab, repository_of_git: bool) -> None:
+    if repository_of_git:
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+        for command in (["init", "-q", "-b", "x"], [*who, "commit", "-q", "--allow-empty", "-m", "m"]):
+            subprocess.run(["git", *command], cwd=repository.root, check=True)
+        subprocess.run(["git", "checkout", "-q", "--detach"], cwd=repository.root, check=True)
+    repository.twogate("init")
+    assert "branches: [main]" in (repository.root / ".github" / "workflows" / "merge-gate.yml").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("origin", "words"),
+    [
+        ({"url": "file:///src/twogate", "dir_info": {"editable": True}}, "a folder"),
+        ({"url": "https://git.example.com/twogate", "vcs_info": {"vcs": "git", "commit_id": "0"}}, "a repository"),
+        ({"url": "file:///twogate.whl", "archive_info": {}}, "a file"),
+        (None, None),
+    ],
+)
+def test_a_twogate_that_is_not_from_the_index_is_pointed_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, origin: dict[str, object] | None, words: str | None
+) -> None:
+    about = tmp_path / "site" / "twogate-0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: twogate\nVersion: 0\n", encoding="utf-8")
+    if origin is not None:
+        (about / "direct_url.json").write_text(json.dumps(origin), encoding="utf-8")
+    monkeypatch.syspath_prepend(about.parent)
+    assert installed_from() == words
+    roots = [tmp_path / name for name in ("unsaid", "said")]
+    for root in roots:
+        root.mkdir()
+    unsaid, said = (initialise(root, Answers(requirement=spec)) for root, spec in zip(roots, (None, "x"), strict=True))
+    notes = [note for note in unsaid.notes if "--install SPEC" in note]
+    assert [f"this Twogate was installed from {words};" in note for note in notes] == ([True] if words else [])
+    assert not [note for note in said.notes if "--install SPEC" in note]
+    again = initialise(roots[0], Answers())
+    assert not [note for note in again.notes if "--install SPEC" in note]
 
 
 @pytest.mark.parametrize("gate", ["pr", "merge"])
