@@ -27,6 +27,8 @@ _PIECE = re.compile(r"[^\s/?#&=:@,;\"']+")
 _MEASURED = re.compile(r"(?i)max|min|limit|timeout|ttl|count|size|length|budget|expir|window")
 # What only sounds like a secret.
 _UNLIKE = re.compile(r"(?i)author(?!i[sz])|keyboard|keyspace|keyword|monkey|tokeni[sz]er")
+_PHRASE_NAME = re.compile(r"(?i)passw|passphrase|token|secret")
+_SHORTEST_PHRASE = 12  # characters
 _PLAIN_WORD = re.compile(r"[A-Za-z]+(?:[-_][A-Za-z]+)*")
 _GLUED = re.compile(r"(?P<flag>-[A-Za-z])(?P<rest>[A-Za-z][A-Za-z0-9_-]*(?:=|:\s).+)", re.DOTALL)
 
@@ -70,10 +72,16 @@ def value_secrets(values: Iterable[str]) -> list[str]:
 def environment_secrets(variables: Mapping[str, str]) -> list[str]:
     """The values that this process's own environment, which a stdio server inherits, has under names of secrets.
 
-    A value that is one plain word is a setting (``DESKTOP_SESSION=gnome``): it would be taken out of every text.
+    A value that is one plain word is a setting (``DESKTOP_SESSION=gnome``): it would be taken out of every text. A long
+    one is a pass phrase where the name says so.
     """
+
+    def is_plain(name: str, value: str) -> bool:
+        phrase = len(value) >= _SHORTEST_PHRASE and _PHRASE_NAME.search(name)
+        return _PLAIN_WORD.fullmatch(value) is not None and not phrase
+
     named = value_secrets(
-        value for name, value in variables.items() if _hides(name, value) and not _PLAIN_WORD.fullmatch(value)
+        value for name, value in variables.items() if _hides(name, value) and not is_plain(name, value)
     )
     return [*named, *(one for value in variables.values() for one in _user_info(value))]
 

@@ -134,6 +134,10 @@ async def preflight(
         if listed.failure(target, item.metadata.tools) is not None:
             continue
         there = {tool.name for tool in listed.of(target, item.metadata.tools)}
+        if not there:
+            servers = ", ".join(server.name for server in target.under_test)
+            problems.append(f"{item.id}: the target ({servers}) lists no tools{_for(item)}; see twogate doctor")
+            continue
         known = there if mcp_tools_only or item.metadata.mcp_tools_only else there | set(builtin_tools)
         missing = [name for name in item.expected_tools if name not in known]
         if missing and len(missing) == len(item.expected_tools):
@@ -154,6 +158,10 @@ async def preflight(
     if problems:
         raise TwogateError(problems)
     return Preflight(listed, tuple(warnings))
+
+
+def _for(item: Item) -> str:
+    return f" for {', '.join(item.metadata.tools)}" if item.metadata.tools else ""
 
 
 def _indistinct(listed: ToolList) -> list[str]:

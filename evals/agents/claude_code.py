@@ -8,6 +8,7 @@ holds a credential but its own.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import tempfile
 import uuid
@@ -37,6 +38,7 @@ _MAX_BUFFER = 256 * 1024 * 1024
 _POLL = 0.05  # seconds between looks at the servers' status
 _CLOSING = 10.0  # seconds a session may take to end
 _STDERR_LINES = 5
+_SERVERS = "servers.json"
 
 # The built-in tools that Claude Code 2.1 offers in a session of the Agent SDK, some of them only in some settings. An
 # expected tool may be one of them; their names are told from tools that do not exist.
@@ -99,6 +101,8 @@ class ClaudeCode:
                 async with self.starting:
                     await client.connect()
                     await self._wait_for_servers(client, item)
+                # It has been read, and the agent's own shell need not find it.
+                (Path(folder) / _SERVERS).unlink()
                 yield client
             except AgentError:
                 raise
@@ -169,11 +173,16 @@ class ClaudeCode:
             environment["CLAUDE_CONFIG_DIR"] = str(config)
         environment.update(self.credentials)
         only_mcp = self.mcp_tools_only or bool(item.metadata.mcp_tools_only)
+        # In a file, which nobody else may read: on the command line every user of the machine could see its secrets.
+        servers = folder / _SERVERS
+        described = {launch.server: _server_config(launch, mark) for launch in launches}
+        servers.touch(mode=0o600)
+        servers.write_text(json.dumps({"mcpServers": described}), encoding="utf-8")
         return ClaudeAgentOptions(
             model=self.model,
             system_prompt={"type": "preset", "preset": "claude_code"},
             tools=[] if only_mcp else {"type": "preset", "preset": "claude_code"},
-            mcp_servers={launch.server: _server_config(launch, mark) for launch in launches},
+            mcp_servers=servers,
             strict_mcp_config=True,
             setting_sources=[],
             cwd=work,

@@ -58,6 +58,7 @@ def check(
     from evals.judges.check import Checked, check_judge, report
     from evals.judges.choice import JudgeChoice, ScriptedUrls, make_judge
     from evals.judges.labelled import load_labelled
+    from evals.outputs import check_writable, files_read
     from evals.reports.judge_check import closing_lines, judge_line, passed, progress_line
     from evals.settings import Settings, withhold_secrets
 
@@ -72,8 +73,10 @@ def check(
             f"{problem}, or answer from a script: --scripted SCRIPT" if "is not set" in problem else problem
             for problem in problems
         ]
-    if json_path is not None and not json_path.absolute().parent.is_dir():
-        problems.append(f"--json {json_path}: its folder does not exist; make it first")
+    try:
+        check_writable({"--json": json_path}, files_read(("the conversations", file), ("the script", scripted)))
+    except TwogateError as error:
+        problems += error.lines
     try:
         conversations = load_labelled(file)
     except TwogateError as error:

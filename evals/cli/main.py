@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+from io import TextIOWrapper
 from typing import Any
 
 import click
@@ -68,7 +69,7 @@ class LazyGroup(click.Group):
 def cli() -> None:
     """Know on every pull request whether agents can really use your MCP server.
 
-    Exit codes: 0 the gate (or check) passed; 1 it did not, or something could not be set up; 2 usage.
+    Exit codes: 0 the gate (or check) passed; 1 it did not, or something could not be set up; 2 usage; 130 interrupted.
     """
 
 
@@ -95,6 +96,10 @@ def run_command(command: click.Command, **options: Any) -> None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A terminal or a file that cannot hold a character gets its escape; nothing ends for it.
+            stream.reconfigure(errors="backslashreplace")
     # The clients of servers and models log, with tracebacks, what a command reports itself.
     for name in CLIENTS:
         logger = logging.getLogger(name)

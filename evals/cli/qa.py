@@ -158,8 +158,8 @@ def run(output: Path | None, json_path: Path | None, **options: Any) -> None:
 
     Exit codes: 0 the threshold is met; 1 it is not, or the run could not be set up; 2 usage.
     """
+    from evals.outputs import check_writable, print_text, write_text
     from evals.qa.markdown import to_markdown
-    from evals.qa.output import check_writable, print_text, write_text
 
     check_writable({"--output": output, "--json": json_path}, _files_read(options))
     outcome = _execute(options)
@@ -185,9 +185,9 @@ def lint(file: Path, ignored: tuple[str, ...], as_json: bool) -> None:
 
     Exit codes: 0 there is no error (warnings may be); 1 there is one; 2 usage.
     """
+    from evals.outputs import print_text
     from evals.qa.file import load_qa
     from evals.qa.lint import CODES, findings_json, lint_file
-    from evals.qa.output import print_text
 
     unknown = [code for code in ignored if code not in CODES]
     if unknown:
@@ -221,7 +221,7 @@ def solve(output: Path | None, **options: Any) -> None:
     written. A pair whose solving called a tool that is not marked read-only is flagged. Exit codes: 0 the file is
     written; 1 it is not, or every trial of a pair ended in an error; 2 usage.
     """
-    from evals.qa.output import check_writable, new_file_for, print_text, write_new
+    from evals.outputs import check_writable, new_file_for, print_text, write_new
     from evals.qa.solve import solve_outcome
 
     path = new_file_for(options["file"], output)
@@ -247,18 +247,14 @@ def solve(output: Path | None, **options: Any) -> None:
 
 def _files_read(options: dict[str, Any]) -> list[tuple[str, Path]]:
     """The files that a run reads, or its server does, each with what it is."""
-    import os.path
+    from evals.outputs import files_read
 
-    from evals.target import CONFIG_FILE, MCP_FILE
-
-    named = [
+    return files_read(
         ("the question file", options["file"]),
         ("the script", options["script"]),
         ("the target's file", options["target"]),
-    ]
-    folder = [("this folder's settings", Path(name)) for name in (CONFIG_FILE, MCP_FILE, ".env")]
-    words = [("an argument of the server", Path(word)) for word in options["args"] if os.path.isfile(word)]  # noqa: PTH113  pathlib's raises on a long text
-    return [(what, path) for what, path in (*named, *folder, *words) if path is not None]
+        words=options["args"],
+    )
 
 
 def _execute(options: dict[str, Any], *, solving: bool = False) -> Any:

@@ -88,7 +88,7 @@ def run(scripted: Path | None, **options: Any) -> None:
     Which --agent-model: claude-opus-5 to calibrate new cases (what it can't do, the case or the server is to blame
     for), then down the ladder over claude-sonnet-5 to claude-haiku-4-5, the most sensitive probe.
 
-    Exit codes: 0 the threshold is met; 1 it is not, or the run could not be set up; 2 usage.
+    Exit codes: 0 the threshold is met; 1 it is not, or the run could not be set up; 2 usage; 130 interrupted.
     """
     raise SystemExit(_run(options, scripted))
 
@@ -124,15 +124,14 @@ def demo(**options: Any) -> None:
 
 
 def _run(options: dict[str, Any], script: Path | None, *, demo: bool = False) -> int:
-    from evals.errors import TwogateError
+    from evals.outputs import check_writable, files_read
     from evals.reports.console import ConsoleReporter
     from evals.runs.models import RunRequest
     from evals.runs.run import execute
     from evals.settings import Settings, withhold_secrets
 
-    summary = options["summary_json"]
-    if summary is not None and not summary.absolute().parent.is_dir():
-        raise TwogateError(f"--json {summary}: its folder does not exist; make it first")
+    read = files_read(("the script", script), ("the target's file", options["target"]))
+    check_writable({"--json": options["summary_json"]}, read)
     settings = Settings.load().for_demo() if demo else Settings.load()
     withhold_secrets()
     request = RunRequest(script=script, command=tuple(sys.argv[1:]), **options)

@@ -17,19 +17,20 @@ def show(run: str, item: str | None, failed: bool, embedded: bool) -> None:
     in this folder is read from Langfuse by its whole name.
     """
     from evals.reports.show import show_lines, shown_from_journal, shown_from_langfuse
-    from evals.runs.reading import locate_run
+    from evals.runs.reading import locate_run, read_record
     from evals.settings import Settings, withhold_secrets
 
     settings = Settings.load()
     withhold_secrets()
     settings, folder = locate_run(settings, run)
+    requested = None
     if folder is not None:
-        trials = shown_from_journal(folder)
+        trials, requested = shown_from_journal(folder), read_record(folder).requested
     else:
         from evals.recording.client import open_recorder
         from evals.recording.server import open_server
 
         with open_server(settings, embedded=embedded) as server, open_recorder(server) as recorder:
             trials = shown_from_langfuse(recorder, run)
-    for line in show_lines(trials, item=item, failed=failed):
+    for line in show_lines(trials, item=item, failed=failed, requested=requested):
         click.echo(line)

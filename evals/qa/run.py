@@ -18,9 +18,9 @@ from evals.agents.messages import (
 )
 from evals.errors import TwogateError
 from evals.gate import DEFAULT_THRESHOLD
+from evals.outputs import write_text
 from evals.qa.file import QaFile, QaPair, load_qa
 from evals.qa.measure import item_id, qa_cases
-from evals.qa.output import write_text
 from evals.qa.prompt import SYSTEM
 from evals.qa.report import Asked, QaReport, build_report
 from evals.qa.server import ServerOptions, Servers, find_servers, list_servers_tools

@@ -152,15 +152,20 @@ def _escaped(item: str) -> str:
     return re.escape(item).replace(r"\-", "-")
 
 
-def show_lines(trials: Sequence[ShownTrial], *, item: str | None = None, failed: bool = False) -> Iterator[str]:
-    """The trials as text. Raises TwogateError when the item fits none."""
+def show_lines(
+    trials: Sequence[ShownTrial], *, item: str | None = None, failed: bool = False, requested: int | None = None
+) -> Iterator[str]:
+    """The trials as text. requested: how many the run had, where that is known.
+
+    Raises TwogateError when the item fits none.
+    """
     try:
         wanted = re.compile(item or "")
     except re.error as error:
         raise TwogateError(f"{item!r} is not an item or a regular expression: {error}") from None
     chosen = [trial for trial in trials if trial.item == item] or [one for one in trials if wanted.search(one.item)]
     if not trials:
-        raise TwogateError("this run has no finished trial yet")
+        raise TwogateError("no trial of this run is finished")
     if not chosen:
         raise TwogateError(f"{item!r} fits none of the {len(trials)} trials of this run")
     if failed:
@@ -169,6 +174,8 @@ def show_lines(trials: Sequence[ShownTrial], *, item: str | None = None, failed:
             yield "every trial shown passed"
     for trial in sorted(chosen, key=lambda one: (one.item, one.iteration)):
         yield from _trial_lines(trial)
+    if requested is not None and len(trials) < requested:
+        yield f"{len(trials)} of {requested} trials were run; the others count as not passed"
 
 
 def _trial_lines(trial: ShownTrial) -> Iterator[str]:

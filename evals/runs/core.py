@@ -304,7 +304,9 @@ def _uninterrupted() -> Iterator[None]:
 
 @contextmanager
 def _terminate_as_interrupt() -> Iterator[None]:
-    """CI cancels a job by SIGTERM: treat it like Ctrl-C, so that what is finished is still reported."""
+    """CI cancels a job by SIGTERM, a closed terminal sends SIGHUP: both are taken for Ctrl-C, so that what is finished
+    is still reported.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -312,11 +314,16 @@ def _terminate_as_interrupt() -> Iterator[None]:
     def interrupt(number: int, frame: FrameType | None) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    ends = [signal.SIGTERM]
+    # A terminal that is closed; a run under nohup goes on.
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        ends.append(signal.SIGHUP)
+    before = [signal.signal(one, interrupt) for one in ends]
     # A shell that starts a command in the background has it ignore SIGINT, and with it what SIGTERM is turned into.
     before_interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for one, handler in zip(ends, before, strict=True):
+            signal.signal(one, handler)
         signal.signal(signal.SIGINT, before_interrupt)

@@ -167,7 +167,7 @@ class RunSummary(BaseModel):
     cost_usd: float | None
     """Of the agent and the judge, as far as they reported it."""
     repeats: Repeats | None
-    """None for a single iteration."""
+    """None for a single iteration, and for a run that was interrupted."""
     started_at: datetime
     ended_at: datetime
     experiment_id: str
@@ -307,7 +307,8 @@ def summarise(
         never_completed=tuple(missing),
         total_tokens=sum(tokens) if tokens else None,
         cost_usd=sum(costs) if costs else None,
-        repeats=repeats(record, results) if record.iterations > 1 else None,
+        # Trials that were cut off say nothing of how steady an item is.
+        repeats=repeats(record, results) if record.iterations > 1 and not interrupted else None,
         started_at=record.started_at,
         ended_at=ended_at,
         experiment_id=record.experiment_id,

@@ -21,6 +21,7 @@ from evals.redact import Redactor
 from evals.runs.core import Reporter, RunPlan, run_plan
 from evals.runs.measures import agent_cases, tool_call_cases
 from evals.runs.models import DEFAULT_TRIAL_TIMEOUT, RunOutcome, RunRequest
+from evals.secret_parts import environment_secrets, spellings
 from evals.settings import AGENT_VARIABLES, ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL, Settings
 from evals.target import Target, load_target
 from evals.tool_listing import preflight
@@ -40,7 +41,9 @@ def execute(request: RunRequest, settings: Settings, reporter: Reporter) -> RunO
         target = _check(request, settings, choice)
         scripted = _scripted(request, stack)
         credentials = agent_credentials(settings, scripted=scripted, subscription=request.subscription)
-        redactor = Redactor([*settings.secrets, *target.secret_values()])
+        redactor = Redactor(
+            spellings([*settings.secrets, *target.secret_values(), *environment_secrets(settings.variables)])
+        )
         server = stack.enter_context(open_server(settings, embedded=request.embedded))
         recorder = stack.enter_context(open_recorder(server, redactor))
         dataset, gate, items = _items(request, recorder)

@@ -83,6 +83,25 @@ def test_a_state_folder_that_cannot_be_made_is_one_line(lab: Lab) -> None:
     assert ".twogate: cannot be made" in done.stderr
 
 
+def test_a_target_without_tools_is_refused_by_both_gates(lab: Lab) -> None:
+    """An agent could pass a case without the server under test, and the gate would be green."""
+    (lab.root / "empty.py").write_text("from mcp.server.mcpserver import MCPServer\nMCPServer('empty').run('stdio')\n")
+    lab.target('[servers.empty]\ncommand = "${TWOGATE_PYTHON}"\nargs = ["empty.py"]\n')
+    lab.dataset([agent_item("one", "q")], "mcp-server-evals-merge")
+    script = str(lab.script([{"query": "q", "turns": [{"text": "x"}]}], [{"query": "q", "verdict": "PASS"}]))
+    done = lab.twogate("run", "--gate", "merge", "--scripted", script)
+    assert done.returncode == 1
+    assert "merge/repository/one: the target (empty) lists no tools; see twogate doctor" in done.stderr
+
+
+def test_output_that_cannot_hold_a_character_gets_its_escape(lab: Lab) -> None:
+    lab.dataset([tool_call_item("one", "q", ["search_text"])])
+    script = str(lab.script([{"query": "q", "turns": [{"calls": [{"name": "search_text", "input": {"query": "x"}}]}]}]))
+    done = lab.twogate("run", "--scripted", script, PYTHONIOENCODING="latin-1")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].endswith("gate passed")
+
+
 def test_a_built_in_tool_is_not_there_when_the_run_has_none(lab: Lab) -> None:
     lab.dataset([tool_call_item("one", "q", ["Bash"])])
     script = str(lab.script([{"query": "q", "turns": [{"text": "x"}]}]))
@@ -192,6 +211,20 @@ def test_a_summary_goes_where_it_is_wanted_or_the_run_does_not_start(lab: Lab) -
     done = lab.twogate("run", "--scripted", "x.json", "--json", "no/such/folder/out.json")
     assert done.returncode == 1
     assert "its folder does not exist" in done.stderr
+    # nor over what it reads, the server's program among it
+    (lab.root / "server.py").write_text("import sys")
+    (lab.root / "x.json").write_text("{}")
+    lab.target('[servers.one]\ncommand = "${TWOGATE_PYTHON}"\nargs = ["server.py"]\n')
+    for path, what in (
+        ("x.json", "the script"),
+        ("twogate.toml", "this folder's settings"),
+        ("server.py", "an argument of the server"),
+    ):
+        before = (lab.root / path).read_bytes()
+        done = lab.twogate("run", "--scripted", "x.json", "--json", path)
+        assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+        assert f"--json {path}: is {what}, which it would overwrite" in done.stderr
+        assert (lab.root / path).read_bytes() == before
 
 
 def test_doctor_says_what_to_fix_and_spends_nothing(lab: Lab, tmp_path: Path) -> None:

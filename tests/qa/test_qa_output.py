@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evals.errors import TwogateError
-from evals.qa.output import check_writable, new_file_for, write_new, write_text
+from evals.outputs import check_writable, new_file_for, write_new, write_text
 
 
 def refused(outputs: dict[str, Path | None], *inputs: tuple[str, Path]) -> list[str]:

@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from lab import REPOSITORY, agent_item, tool_call_item
 
@@ -95,6 +96,21 @@ async def test_a_tool_whose_name_claude_code_has_to_change_is_known_by_its_own(t
         first, measured, servers_under_test={"odd"}, tools_under_test={name}, builtin_tools=BUILTIN_TOOLS
     )
     assert (found.passed, found.reason) == (True, name)
+
+
+async def test_a_servers_secret_reaches_it_and_stands_on_no_command_line(tmp_path: Path) -> None:
+    """Every user of a machine can read the command lines on it."""
+    secret = "tok-3b5d5c3712955042"
+    item = Item.model_validate(agent_item("secret", "Wait"))
+    with ScriptedModel(parse_script(SCRIPT)) as model:
+        agent = await make_agent(tmp_path, model, TARGET + f'env = {{ API_TOKEN = "{secret}" }}\n')
+        async with agent.session(item, hooks={}, permission_mode="bypassPermissions", max_turns=1) as client:
+            assert (await client.get_mcp_status())["mcpServers"][0]["status"] == "connected"
+            processes = psutil.Process().children(recursive=True)
+            lines = [" ".join(process.cmdline()) for process in processes]
+            assert any("--mcp-config" in line for line in lines)
+            assert not [line for line in lines if secret in line]
+            assert [process for process in processes if process.environ().get("API_TOKEN") == secret]
 
 
 @pytest.mark.parametrize("transport", ["stdio", "sse", "http"])

@@ -71,10 +71,17 @@ def _interrupted(lab: Lab, signals: list[tuple[float, int]], *, ignore_sigint: b
     [
         ([(1.0, signal.SIGTERM)], False),
         ([(1.0, signal.SIGTERM)], True),
+        ([(1.0, signal.SIGHUP)], False),
         ([(1.0, signal.SIGINT), (0.7, signal.SIGINT), (0.5, signal.SIGINT)], False),
         ([(0.5, signal.SIGINT), *[(0.1, signal.SIGINT)] * 30], False),
     ],
-    ids=["terminated", "terminated in the background", "three times Ctrl-C", "Ctrl-C without end"],
+    ids=[
+        "terminated",
+        "terminated in the background",
+        "its terminal is closed",
+        "three times Ctrl-C",
+        "Ctrl-C without end",
+    ],
 )
 def test_an_interrupted_run_ends_and_reports_what_is_finished(
     lab: Lab, signals: list[tuple[float, int]], ignore_sigint: bool

@@ -29,6 +29,8 @@ def test_whose_call_it_was_and_how_it_went_is_told_of_every_call() -> None:
         {"answer": "It is gone."},
     ]
     trial = ShownTrial("merge/repo/x", 1, "failed", "because", "What?", tuple(steps), None, "twogate run")
+    assert list(show_lines([trial], requested=1)) == list(show_lines([trial]))
+    assert list(show_lines([trial], requested=4))[-1] == "1 of 4 trials were run; the others count as not passed"
     assert list(show_lines([trial]))[2:7] == [
         "   says:   Let me ask.",
         '   call:   Agent({"prompt": "x"})',

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +13,32 @@ import click
 
 from evals.errors import TwogateError
 from evals.runs.journal import is_standard_output, write_whole
+from evals.settings import Settings
+from evals.target import CONFIG_FILE, MCP_FILE, load_target
+
+
+def files_read(*named: tuple[str, Path | None], words: Sequence[str] = ()) -> list[tuple[str, Path]]:
+    """What a command reads, each with what it is, for `check_writable`.
+
+    The files given, this folder's settings, and the files among the words that start the servers, their programs.
+
+    words: the command line of a server that no settings describe.
+    """
+    target = next((path for what, path in named if what == "the target's file"), None)
+    settings = [("this folder's settings", Path(name)) for name in (CONFIG_FILE, MCP_FILE, ".env")]
+    try:
+        found = Settings.load()
+        servers = load_target(found.root, found.variables, target).servers
+    except TwogateError:
+        servers = ()  # told where it is needed
+    programs = [
+        ("an argument of the server", server.folder / word)
+        for server in servers
+        for word in (server.config.command or "", *server.config.args)
+    ]
+    programs += [("an argument of the server", Path(word)) for word in words]
+    there = [(what, path) for what, path in programs if os.path.isfile(path)]  # noqa: PTH113  pathlib's raises on a long text
+    return [*((what, path) for what, path in named if path is not None), *settings, *there]
 
 
 def check_writable(outputs: Mapping[str, Path | None], inputs: Iterable[tuple[str, Path]] = ()) -> None:
