@@ -107,15 +107,24 @@ class _Connection:
     launch: Launch
     client: Any
     tools: tuple[str, ...]
+    server_version: str
 
 
 class Prober:
     """Open connections to the target's servers. Made by `open_prober`; valid inside its block."""
 
-    def __init__(self, connections: Sequence[_Connection], redactor: Redactor, timeout: float) -> None:
+    def __init__(
+        self, connections: Sequence[_Connection], redactor: Redactor, timeout: float, broken: Sequence[str]
+    ) -> None:
         self._connections = connections
         self._redactor = redactor
         self._timeout = timeout
+        self._broken = broken
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """A line for each connection that broke instead of closing in order; complete once the block has ended."""
+        return tuple(map(self._redactor.text, self._broken))
 
     async def call(self, tool: str, arguments: Mapping[str, Any] | None = None) -> ProbeCall:
         """Call a tool once; secrets in what comes back are masked. Raises TwogateError for an unknown tool."""
@@ -128,13 +137,12 @@ class Prober:
         """Call a tool so many times, one after the other, on one connection."""
         connection = self._connection(tool)
         calls = [await self.call(tool, arguments) for _ in range(repeat)]
-        info = connection.client.server_info
         report = ProbeReport(
             tool=tool,
             arguments=dict(arguments),
             server=connection.launch.server,
             target=connection.launch.label,
-            server_version=f"{info.name} {info.version}".strip(),
+            server_version=connection.server_version,
             versions={"twogate": __version__, "mcp_sdk": version_of("mcp")},
             calls=tuple(calls),
         )
@@ -167,6 +175,8 @@ async def open_prober(
     tools: the families of tools to launch with. tool_timeout: seconds one call may take, where the server has no
     tool_timeout of its own.
 
+    A connection that breaks later raises nothing: calls on it have no answer, and `Prober.broken` says why.
+
     Raises TwogateError that names every server that does not connect.
     """
     loaded = load_target(settings.root, settings.variables, target)
@@ -175,25 +185,56 @@ async def open_prober(
     redactor = Redactor([*settings.secrets, *loaded.secret_values()])
     connections: list[_Connection] = []
     problems: list[str] = []
-    raised: Exception | None = None
+    broken: list[str] = []
     async with AsyncExitStack() as stack:
         for launch in launches:
             try:
-                client, listed = await open_in(stack, launch)
+                client, listed = await stack.enter_async_context(_held(launch, broken))
             except TwogateError as error:
                 problems += map(redactor.text, error.lines)
             else:
-                connections.append(_Connection(launch, client, tuple(one.name for one in listed)))
-        if not problems:
-            # What is raised in the block leaves after the connections are closed: their task groups would wrap it.
-            try:
-                yield Prober(connections, redactor, tool_timeout)
-            except Exception as error:
-                raised = error
-    if problems:
-        raise TwogateError(problems)
-    if raised is not None:
-        raise raised
+                info = client.server_info
+                version = f"{info.name} {info.version}".strip()
+                connections.append(_Connection(launch, client, tuple(one.name for one in listed), version))
+        if problems:
+            raise TwogateError(problems)
+        yield Prober(connections, redactor, tool_timeout, broken)
+
+
+@asynccontextmanager
+async def _held(launch: Launch, broken: list[str]) -> AsyncGenerator[tuple[Any, list[Any]], None]:
+    """A connected client and every tool its server lists, as `open_in` gives them, held by a task of its own.
+
+    The task groups of a client whose transport fails cancel the task that opened it and raise when it closes. In a
+    task of its own that neither ends the block nor hides what was answered; it becomes a line of `broken`.
+    """
+    opened: asyncio.Future[tuple[Any, list[Any]]] = asyncio.get_running_loop().create_future()
+    finished = asyncio.Event()
+
+    async def hold() -> None:
+        try:
+            async with AsyncExitStack() as stack:
+                opened.set_result(await open_in(stack, launch))
+                await finished.wait()
+        except Exception as error:
+            if not opened.done():
+                opened.set_exception(error)
+            elif not opened.cancelled():
+                cause = root_cause(error)
+                if cause.startswith(UnicodeDecodeError.__name__):
+                    cause += "; the standard output of a server is for messages in UTF-8 alone"
+                broken.append(f"server {launch.server!r}: the connection broke: {cause}")
+        finally:
+            opened.cancel()
+
+    holder = asyncio.create_task(hold())
+    try:
+        yield await opened
+    finally:
+        finished.set()
+        if opened.cancelled():
+            holder.cancel()
+        await asyncio.wait({holder})
 
 
 def type_slug(text: str) -> str | None:

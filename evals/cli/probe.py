@@ -61,15 +61,18 @@ def probe(
     withhold_secrets()
     names = [name for part in (families or "").split(",") if (name := part.strip())]
 
-    async def run() -> ProbeReport:
+    async def run() -> tuple[ProbeReport, tuple[str, ...]]:
         async with open_prober(
             settings, target=target, server=server, tools=names, tool_timeout=tool_timeout
         ) as prober:
-            return await prober.report(tool, parsed, repeat)
+            report = await prober.report(tool, parsed, repeat)
+        return report, prober.broken
 
-    report = asyncio.run(run())
+    report, broken = asyncio.run(run())
     for line in probe_lines(report):
         click.echo(line)
+    for line in broken:
+        click.echo(f"warning: {line}", err=True)
     if save is not None:
         click.echo(f"saved: {save_report(report, save)}")
     raise SystemExit(0 if report.answered else 1)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 from lab import REPOSITORY, Lab
 
-from evals.probe import ProbeReport, type_slug
+from evals.probe import Prober, ProbeReport, open_prober, type_slug
+from evals.settings import Settings
 
 ODD = Path(__file__).with_name("probe_server.py")
+UNCLEAN = Path(__file__).with_name("unclean_server.py")
 TARGET = f"""
 [servers.odd]
 command = "${{TWOGATE_PYTHON}}"
@@ -91,6 +94,62 @@ def test_a_call_that_is_not_answered_ends_with_exit_code_1(odd: Lab) -> None:
     assert gone.returncode == 1
     assert "no answer" in gone.stdout
     assert "Traceback" not in slow.stderr + gone.stderr
+
+
+BROKE = "warning: server 'unclean': the connection broke: UnicodeDecodeError: 'utf-8' codec can't decode byte"
+
+
+@pytest.mark.parametrize(
+    ("tool", "code", "outcome", "text"),
+    [
+        ("after", 0, "result", "le café est prêt"),
+        ("instead", 1, "no-answer", "instead did not answer within 1 s"),
+        ("gone", 1, "no-answer", "MCPError: Connection closed"),
+        ("half", 1, "no-answer", "MCPError: Connection closed"),
+    ],
+)
+def test_output_that_is_no_utf_8_hides_nothing_of_what_was_answered(
+    lab: Lab, tool: str, code: int, outcome: str, text: str
+) -> None:
+    lab.target(f'[servers.unclean]\ncommand = "${{TWOGATE_PYTHON}}"\nargs = ["{UNCLEAN}"]\n')
+    done = lab.twogate("probe", tool, "--repeat", "2", "--tool-timeout", "1", "--save", "kept.json")
+    assert done.returncode == code, done.stderr
+    assert f"  | {text}\n" in done.stdout
+    assert "repeats: all 2 calls came back identical" in done.stdout
+    assert "saved: kept.json" in done.stdout
+    assert done.stderr.startswith(BROKE)
+    assert len(done.stderr.splitlines()) == 1
+    report = ProbeReport.model_validate_json((lab.root / "kept.json").read_text(encoding="utf-8"))
+    assert [(call.outcome, call.text) for call in report.calls] == [(outcome, text)] * 2
+    assert report.server_version == "unclean 1"
+
+
+async def test_a_broken_connection_leaves_the_others_and_the_block_as_they_are(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(lab.root)
+    lab.target(f"""
+[servers.unclean]
+command = "{sys.executable}"
+args = ["{UNCLEAN}"]
+
+[servers.odd]
+command = "{sys.executable}"
+args = ["{ODD}"]
+""")
+    probers: list[Prober] = []
+
+    async def block() -> None:
+        async with open_prober(Settings.load()) as prober:
+            probers.append(prober)
+            assert (await prober.call("gone")).outcome == "no-answer"
+            assert (await prober.call("same", {"text": "x"})).text == "Straße x"
+            raise KeyError("of the block")
+
+    with pytest.raises(KeyError, match="of the block"):
+        await block()
+    (line,) = probers[0].broken
+    assert "server 'unclean'" in line
 
 
 def test_what_is_no_text_is_named(odd: Lab) -> None:
