@@ -28,7 +28,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     help="Seconds one call may take.",
 )
 @click.option(
-    "--save", type=click.Path(path_type=Path), metavar="PATH", help="Keep it as JSON: a new file, or a folder."
+    "--save", metavar="PATH", help="Keep it as JSON: a new file, or a folder; one that ends in / is made if need be."
 )
 def probe(
     tool: str,
@@ -38,7 +38,7 @@ def probe(
     target: Path | None,
     families: str | None,
     tool_timeout: float,
-    save: Path | None,
+    save: str | None,
 ) -> None:
     """Call TOOL of the target directly, and show result, error text and type, sizes and timing.
 
@@ -49,14 +49,13 @@ def probe(
     """
     import asyncio
 
-    from evals.errors import TwogateError
     from evals.probe import ProbeReport, open_prober, parse_arguments, save_report
     from evals.reports.probe import probe_lines
     from evals.settings import Settings, withhold_secrets
 
     parsed = parse_arguments(arguments)
-    if save is not None and not save.is_dir() and (save.exists() or not save.absolute().parent.is_dir()):
-        raise TwogateError(f"--save {save}: must be a new file in a folder that exists, or a folder")
+    # Before the call: what it did could not be asked again for a folder that can't be made.
+    kept = None if save is None else _place(save)
     settings = Settings.load()
     withhold_secrets()
     names = [name for part in (families or "").split(",") if (name := part.strip())]
@@ -73,6 +72,25 @@ def probe(
         click.echo(line)
     for line in broken:
         click.echo(f"warning: {line}", err=True)
-    if save is not None:
-        click.echo(f"saved: {save_report(report, save)}")
+    if kept is not None:
+        click.echo(f"saved: {save_report(report, kept)}")
     raise SystemExit(0 if report.answered else 1)
+
+
+def _place(save: str) -> Path:
+    """The file or folder of --save; one that ends in a slash is made a folder. Raises TwogateError if it is neither."""
+    import os
+
+    from evals.errors import TwogateError
+
+    place = Path(save)
+    if save.endswith(tuple(filter(None, (os.sep, os.altsep)))):
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise TwogateError(f"--save {save}: this folder cannot be made: {error.strerror}") from None
+    elif not place.is_dir() and (not save or place.exists() or not place.absolute().parent.is_dir()):
+        raise TwogateError(
+            f"--save {save}: must be a new file in a folder that exists, or a folder (with / at its end it is made)"
+        )
+    return place

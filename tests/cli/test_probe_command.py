@@ -77,6 +77,21 @@ def test_an_error_is_shown_exactly_with_its_type_and_kept_as_evidence(odd: Lab) 
     assert "must be a new file" in again.stderr
 
 
+def test_a_folder_with_a_slash_at_its_end_is_made_and_kept_in_again(odd: Lab) -> None:
+    for tool in ("same", "counted", "leak"):
+        arguments = ["--args", '{"text": "x"}'] if tool == "same" else []
+        done = odd.twogate("probe", tool, "--server", "odd", *arguments, "--save", "kept/evidence/")
+        assert done.returncode == 0, done.stderr
+        assert f"saved: kept/evidence/probe-{tool}-" in done.stdout
+    assert len(list((odd.root / "kept" / "evidence").iterdir())) == 3
+    (odd.root / "file").write_text("", encoding="utf-8")
+    for taken in ("file/", "file/below/"):
+        done = odd.twogate("probe", "counted", "--server", "odd", "--save", taken)
+        assert done.returncode == 1
+        assert done.stderr.startswith(f"error: --save {taken}: this folder cannot be made: ")
+        assert done.stdout == ""
+
+
 def test_secrets_are_neither_shown_nor_kept(odd: Lab) -> None:
     done = odd.twogate("probe", "leak", "--server", "odd", "--save", "kept.json")
     kept = (odd.root / "kept.json").read_text(encoding="utf-8")
