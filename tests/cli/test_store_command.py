@@ -87,3 +87,4 @@ def test_file_that_is_no_store(tmp_path: Path) -> None:
     (tmp_path / "notes.db").write_text("these are notes\n" * 100)
     (line,) = _refused(tmp_path, "--db", "notes.db", "--port", "0")
     assert line.startswith("error: cannot use notes.db as a store")
+    assert line.endswith("; move the file away, or choose another by twogate store --db")

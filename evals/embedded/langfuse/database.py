@@ -18,6 +18,8 @@ from evals.errors import TwogateError
 
 BUSY_TIMEOUT_S = 60.0
 SCHEMA_VERSION = 1
+# Not every command that opens the store has the option.
+_ANOTHER_FILE = "move the file away, or choose another by twogate store --db"
 
 _SCHEMA = """
 CREATE TABLE datasets (
@@ -164,15 +166,13 @@ class Database:
                 path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
             )
         except (OSError, sqlite3.Error) as error:
-            raise TwogateError(f"cannot open the store {path}: {error}; choose another --db") from None
+            raise TwogateError(f"cannot open the store {path}: {error}; {_ANOTHER_FILE}") from None
         self._connection.row_factory = sqlite3.Row
         try:
             self._prepare()
         except sqlite3.DatabaseError as error:
             self._connection.close()
-            raise TwogateError(
-                f"cannot use {path} as a store: {error}; choose another --db or move the file away"
-            ) from None
+            raise TwogateError(f"cannot use {path} as a store: {error}; {_ANOTHER_FILE}") from None
         except TwogateError:
             self._connection.close()
             raise
@@ -259,11 +259,11 @@ class Database:
             if version > SCHEMA_VERSION:
                 raise TwogateError(
                     f"the store {self.path} was written by a newer Twogate (format {version}, this one reads "
-                    f"{SCHEMA_VERSION}); update Twogate or choose another --db"
+                    f"{SCHEMA_VERSION}); update Twogate, or {_ANOTHER_FILE}"
                 )
             if version == 0:
                 if self.count("SELECT count(*) FROM sqlite_master"):
-                    raise TwogateError(f"{self.path} is an SQLite file of something else; choose another --db")
+                    raise TwogateError(f"{self.path} is an SQLite file of something else; {_ANOTHER_FILE}")
                 self._create(_SCHEMA)
                 self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
             self._create(_ADDED)
