@@ -13,8 +13,6 @@ from typing import Literal
 
 from evals.errors import TwogateError
 from evals.items import DEFAULT_DATASETS
-from evals.redact import Redactor
-from evals.secret_parts import environment_secrets, spellings
 from evals.settings import AGENT_VARIABLES, ANTHROPIC_API_KEY, LANGFUSE_VARIABLES, OPENROUTER_API_KEY, Settings
 from evals.target import load_target
 from evals.tool_listing import list_all
@@ -92,9 +90,7 @@ def _target(settings: Settings, path: Path | None) -> Iterator[Finding]:
         for line in error.lines:
             yield Finding("❌", "target", line)
         return
-    redactor = Redactor(
-        spellings([*settings.secrets, *target.secret_values(), *environment_secrets(settings.variables)])
-    )
+    redactor = target.redactor(settings)
     listed = asyncio.run(list_all(target, [None]))
     for server in target.servers:
         launch = server.launch()

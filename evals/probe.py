@@ -24,7 +24,6 @@ from evals import __version__
 from evals.connections import open_in, root_cause
 from evals.errors import TwogateError
 from evals.redact import Redactor
-from evals.secret_parts import environment_secrets, spellings
 from evals.settings import Settings
 from evals.target import Launch, Target, load_target
 from evals.versions import slug, version_of
@@ -183,9 +182,7 @@ async def open_prober(
     loaded = load_target(settings.root, settings.variables, target)
     _check(loaded, server, tools)
     launches = [one.launch(tools) for one in loaded.servers if server in (None, one.name)]
-    redactor = Redactor(
-        spellings([*settings.secrets, *loaded.secret_values(), *environment_secrets(settings.variables)])
-    )
+    redactor = loaded.redactor(settings)
     connections: list[_Connection] = []
     problems: list[str] = []
     broken: list[str] = []

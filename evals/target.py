@@ -19,7 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from evals.errors import TwogateError
 from evals.redact import Redactor
 from evals.secrecy import is_secret_name, is_setting
-from evals.secret_parts import argument_secrets
+from evals.secret_parts import argument_secrets, environment_secrets, spellings
+from evals.settings import Settings
 
 CONFIG_FILE = "twogate.toml"
 MCP_FILE = ".mcp.json"
@@ -235,6 +236,13 @@ class Target:
     def secret_values(self) -> list[str]:
         """What its servers get from variables by environment and headers."""
         return [value for server in self.servers for value in server.secret_values()]
+
+    def redactor(self, settings: Settings) -> Redactor:
+        """Keeps secrets out of what is written down: the settings', the servers', and those of the environment that
+        stdio servers inherit.
+        """
+        inherited = environment_secrets(settings.variables)
+        return Redactor(spellings([*settings.secrets, *self.secret_values(), *inherited]))
 
     def describe(self) -> str:
         """The names of the servers under test."""

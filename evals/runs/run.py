@@ -17,11 +17,9 @@ from evals.judges.choice import JudgeChoice, ScriptedUrls, make_judge
 from evals.recording.client import Recorder, open_recorder
 from evals.recording.dataset import Dataset, fetch_dataset
 from evals.recording.server import open_server, reach_loopback_directly, server_problems
-from evals.redact import Redactor
 from evals.runs.core import Reporter, RunPlan, run_plan
 from evals.runs.measures import agent_cases, tool_call_cases
 from evals.runs.models import DEFAULT_TRIAL_TIMEOUT, RunOutcome, RunRequest
-from evals.secret_parts import environment_secrets, spellings
 from evals.settings import AGENT_VARIABLES, ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL, Settings
 from evals.target import Target, load_target
 from evals.tool_listing import preflight
@@ -41,9 +39,7 @@ def execute(request: RunRequest, settings: Settings, reporter: Reporter) -> RunO
         target = _check(request, settings, choice)
         scripted = _scripted(request, stack)
         credentials = agent_credentials(settings, scripted=scripted, subscription=request.subscription)
-        redactor = Redactor(
-            spellings([*settings.secrets, *target.secret_values(), *environment_secrets(settings.variables)])
-        )
+        redactor = target.redactor(settings)
         server = stack.enter_context(open_server(settings, embedded=request.embedded))
         recorder = stack.enter_context(open_recorder(server, redactor))
         dataset, gate, items = _items(request, recorder)
