@@ -29,7 +29,7 @@ class FirstCall:
     conversation: Conversation
     query_id: str
     clean: bool
-    """The turn ended by an answer or by the refusal of its calls: nothing ran, nothing was interrupted."""
+    """The turn ended by an answer or by the refusal of all its calls: nothing ran."""
 
 
 async def first_call(agent: ClaudeCode, item: Item) -> Conversation:
@@ -49,13 +49,8 @@ async def ask_for_first_call(agent: ClaudeCode, client: ClaudeSDKClient, item: I
     """
     folder = agent.folder(item, deny.denied)
     query_id = await send_query(client, item.query)
-    interrupted = False
     async for message in client.receive_response():
-        for call in folder.add(message):
-            # Answered by Claude Code itself, unseen by the hook: without this the model would be asked again.
-            if call.name != TOOL_SEARCH and not interrupted and call.id not in deny.denied:
-                interrupted = True
-                await client.interrupt()
+        folder.add(message)
     conversation = folder.conversation()
     ran = [call.tool for call in conversation.calls if call.executed and call.name != TOOL_SEARCH]
     if ran or folder.subagents:
@@ -64,9 +59,6 @@ async def ask_for_first_call(agent: ClaudeCode, client: ClaudeSDKClient, item: I
     if measured_call(conversation.calls) is None:
         check_ending(folder, conversation)
     clean = (
-        not interrupted
-        and folder.api_error is None
-        and conversation.stop == "success"
-        and all(call.denied for call in conversation.calls)
+        folder.api_error is None and conversation.stop == "success" and all(call.denied for call in conversation.calls)
     )
     return FirstCall(conversation, query_id, clean)

@@ -20,7 +20,7 @@ from claude_agent_sdk import (
 
 from evals.agents import AgentError
 from evals.agents.hooks import Ran
-from evals.conversation import TURN_LIMIT, Conversation, ConversationBuilder, ToolCall, Usage
+from evals.conversation import TURN_LIMIT, Conversation, ConversationBuilder, Usage
 
 
 class Folder:
@@ -49,19 +49,18 @@ class Folder:
         self.subagents = 0
         """Messages of subagents seen."""
 
-    def add(self, message: Message) -> list[ToolCall]:
-        """Take one message; the agent's own calls whose results it brought."""
+    def add(self, message: Message) -> None:
+        """Take one message."""
         now = datetime.now(UTC)
         if isinstance(message, ResultMessage):
             self.result = message
         elif isinstance(message, AssistantMessage | UserMessage) and message.parent_tool_use_id:
             self.subagents += 1
-            return self._subagent(message, message.parent_tool_use_id, now)
+            self._subagent(message, message.parent_tool_use_id, now)
         elif isinstance(message, AssistantMessage):
             self._assistant(message, now)
         elif isinstance(message, UserMessage):
-            return self._results(message, now)
-        return []
+            self._results(message, now)
 
     def _assistant(self, message: AssistantMessage, now: datetime) -> None:
         if message.error is not None:
@@ -79,24 +78,22 @@ class Folder:
             elif isinstance(block, ToolUseBlock):
                 self._builder.add_call(turn, block.id, block.name, block.input, now)
 
-    def _subagent(self, message: AssistantMessage | UserMessage, parent: str, now: datetime) -> list[ToolCall]:
+    def _subagent(self, message: AssistantMessage | UserMessage, parent: str, now: datetime) -> None:
         if isinstance(message, UserMessage):
             self._results(message, now)
-            return []
+            return
         for block in message.content:
             if isinstance(block, ToolUseBlock):
                 self._builder.add_delegated_call(parent, block.id, block.name, block.input, now)
-        return []
 
-    def _results(self, message: UserMessage, now: datetime) -> list[ToolCall]:
+    def _results(self, message: UserMessage, now: datetime) -> None:
         if isinstance(message.content, str):
-            return []
-        returned = []
+            return
         for block in message.content:
             if not isinstance(block, ToolResultBlock):
                 continue
             ran = self._ran.get(block.tool_use_id)
-            call = self._builder.add_result(
+            self._builder.add_result(
                 block.tool_use_id,
                 result_text(block.content),
                 is_error=bool(block.is_error),
@@ -104,13 +101,6 @@ class Folder:
                 at=ran.ended_at if ran else now,
                 called_at=ran.started_at if ran else None,
             )
-            if call is not None:
-                returned.append(call)
-        return returned
-
-    @property
-    def calls(self) -> tuple[ToolCall, ...]:
-        return self._builder.calls
 
     def conversation(self) -> Conversation:
         result = self.result

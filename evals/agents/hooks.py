@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from claude_agent_sdk import HookMatcher
 from claude_agent_sdk.types import HookEvent
@@ -14,6 +14,10 @@ from evals.scoring.tool_call import TOOL_SEARCH
 
 Hooks = dict[HookEvent, list[HookMatcher]]
 
+# Claude Code's event after all calls of a message have their results, before the model is asked again. The SDK passes
+# on any name, but its type does not list this one.
+_AFTER_CALLS = cast(HookEvent, "PostToolBatch")
+
 _DENIED = "This session ends at its first tool call; nothing is run."
 
 
@@ -21,14 +25,15 @@ class DenyAll:
     """Refuses every call but ToolSearch and ends the turn at the first refusal.
 
     ToolSearch only loads deferred tools: refused, the agent would never see the tools under test. Ending the turn
-    saves the model's second answer, half the tokens of a trial.
+    saves the model's second answer, half the tokens of a trial. Calls that Claude Code answers itself, unseen by
+    PreToolUse (a tool that does not exist, a built-in with arguments that it does not take), end it by PostToolBatch.
     """
 
     def __init__(self) -> None:
         self.denied: set[str] = set()
-        """Ids of the calls it refused. The hook does not see every call, and sees parallel ones in any order."""
+        """Ids of the calls it refused. PreToolUse does not see every call, and sees parallel ones in any order."""
 
-    async def __call__(self, hook_input: Any, tool_use_id: str | None, context: Any) -> Any:
+    async def refuse(self, hook_input: Any, tool_use_id: str | None, context: Any) -> Any:
         if hook_input.get("tool_name") == TOOL_SEARCH:
             return {}
         if tool_use_id:
@@ -43,9 +48,17 @@ class DenyAll:
             },
         }
 
+    async def end(self, hook_input: Any, tool_use_id: str | None, context: Any) -> Any:
+        if all(call.get("tool_name") == TOOL_SEARCH for call in hook_input.get("tool_calls", ())):
+            return {}
+        return {"continue_": False, "stopReason": _DENIED}
+
     def hooks(self) -> Hooks:
         # on_failure: a hook that fails must not let the call through.
-        return {"PreToolUse": [HookMatcher(matcher=None, hooks=[self], on_failure="block")]}
+        return {
+            "PreToolUse": [HookMatcher(matcher=None, hooks=[self.refuse], on_failure="block")],
+            _AFTER_CALLS: [HookMatcher(matcher=None, hooks=[self.end], on_failure="block")],
+        }
 
 
 class FailTools:

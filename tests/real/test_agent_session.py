@@ -48,6 +48,7 @@ SCRIPT = {
         {"query": "the errand", "turns": [FAIL, {"text": "It did not work."}]},
         {"query": "Break it", "turns": [DOTTED, {"text": "Done."}]},
         {"query": "First", "turns": [DOTTED]},
+        {"query": "Nowhere", "turns": [{"calls": [{"name": "mcp__odd__gone", "input": {}}]}, {"text": "Done."}]},
         {"query": "End it", "turns": [{"calls": [{"name": "mcp__odd__die", "input": {}}]}, {"text": "Done."}]},
     ],
 }
@@ -96,6 +97,19 @@ async def test_a_tool_whose_name_claude_code_has_to_change_is_known_by_its_own(t
         first, measured, servers_under_test={"odd"}, tools_under_test={name}, builtin_tools=BUILTIN_TOOLS
     )
     assert (found.passed, found.reason) == (True, name)
+
+
+async def test_a_call_to_no_tool_is_the_last_that_is_paid_for_however_late_it_is_read(tmp_path: Path) -> None:
+    """Claude Code answers it without asking whether the call may run, and would ask the model again."""
+    item = Item.model_validate(tool_call_item("nowhere", "Nowhere", ["sleep"]))
+    with ScriptedModel(parse_script(SCRIPT)) as model:
+        agent = await make_agent(tmp_path, model)
+        async with asyncio.TaskGroup() as group:
+            busy = group.create_task(starve())
+            conversation = await first_call(agent, item)
+            busy.cancel()
+        assert [call.name for call in conversation.calls] == ["mcp__odd__gone"]
+        assert len([request for request in model.requests if request.query == "Nowhere"]) == 1
 
 
 async def test_a_servers_secret_reaches_it_and_stands_on_no_command_line(tmp_path: Path) -> None:

@@ -74,6 +74,22 @@ CASES: dict[str, tuple[str, list[str], dict[str, Any], list[dict[str, Any]], str
         "failed",
         "the server has no such tool",
     ),
+    "no-such-tool-beside": (
+        "q nowhere twice",
+        ["search_text"],
+        {},
+        [turn(("ToolSearch", {"query": "select:Foo"}), ("mcp__repository__nope", {}), ("Gone", {})), DONE],
+        "failed",
+        "the server has no such tool",
+    ),
+    "no-such-tool-late": (
+        "q nowhere late",
+        ["search_text"],
+        {},
+        [turn(("ToolSearch", {"query": "select:Foo"})), turn(("mcp__repository__nope", {})), DONE],
+        "failed",
+        "the server has no such tool",
+    ),
     "built-in": (
         "q built-in",
         ["search_text"],
@@ -86,6 +102,7 @@ CASES: dict[str, tuple[str, list[str], dict[str, Any], list[dict[str, Any]], str
     "no-call": ("q silent", ["search_text"], {}, [{"text": "I know that."}], "failed", "made no call"),
     "refused": ("q refused", ["search_text"], {}, [DONE], "error", "the model's API failed 400"),
 }
+TWO_TURNS = {"search-first", "no-such-tool-late"}
 
 
 def cases_items() -> list[dict[str, Any]]:
@@ -112,25 +129,25 @@ def test_every_way_a_first_call_can_go(lab: Lab) -> None:
     for slug, result in trials.items():
         assert result.conversation is not None
         assert not [call for call in result.conversation.calls if call.executed and call.name != "ToolSearch"]
-        assert len(result.conversation.turns) == (2 if slug == "search-first" else 0 if slug == "refused" else 1)
+        assert len(result.conversation.turns) == (2 if slug in TWO_TURNS else 0 if slug == "refused" else 1)
 
     lines = done.stdout.splitlines()
-    assert lines[-1] == "📊 4/11 passed (36.4 %), threshold 90 %: gate failed"
-    assert sum(line.startswith("❌ pr/") for line in lines) == 6
+    assert lines[-1] == "📊 4/13 passed (30.8 %), threshold 90 %: gate failed"
+    assert sum(line.startswith("❌ pr/") for line in lines) == 8
     assert "🔥 never completed: pr/search_text/refused" in lines
     assert "the model was scripted" in done.stdout
     assert "embedded store" in done.stdout
     (run,) = lab.runs()
     assert f"🔗 .twogate/runs/{run.name}" in lines
-    assert "recorded: 11/11 trials, 22/22 scores" in lines
+    assert "recorded: 13/13 trials, 26/26 scores" in lines
 
     summary = lab.summary()
-    assert (summary.passed, summary.failed, summary.error, summary.not_run) == (4, 6, 1, 0)
+    assert (summary.passed, summary.failed, summary.error, summary.not_run) == (4, 8, 1, 0)
     assert summary.total_tokens is not None
-    assert summary.total_tokens > 11 * 1000
+    assert summary.total_tokens > 13 * 1000
     assert summary.metadata["claude_code"]
     record = json.loads((run / "run.json").read_text())
-    assert record["requested"] == 11
+    assert record["requested"] == 13
     assert record["metadata"]["agent_model"] == "claude-haiku-4-5 (scripted)"
     _check_recording(lab)
 
@@ -148,7 +165,7 @@ def _check_recording(lab: Lab) -> None:
             "limit": 100,
         }
         rows = http.get("/api/public/experiment-items", params={**query, "fields": "core,io,scores"}).json()["data"]
-        assert len(rows) == 11
+        assert len(rows) == 13
         by_id = {row["experimentItemId"]: row for row in rows}
         right = by_id["pr/search_text/right"]
         output = json.loads(right["output"])
