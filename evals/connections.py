@@ -9,6 +9,8 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import IO, Any, TextIO, cast
 
+from pydantic import ValidationError
+
 from evals.errors import TwogateError
 from evals.redact import Redactor
 from evals.settings import AGENT_VARIABLES
@@ -119,7 +121,12 @@ def root_cause(error: BaseException) -> str:
         error = error.exceptions[0]
         notes = [*notes, *getattr(error, "__notes__", [])]
     said = "".join(f" ({note})" for note in dict.fromkeys(notes) if note.startswith(_ANSWERED))
-    return " ".join(f"{type(error).__name__}: {error}{said}".split())
+    if isinstance(error, ValidationError):
+        places = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
+        text = f"its answer ({error.title}) breaks the protocol: {'; '.join(places)}"
+    else:
+        text = f"{type(error).__name__}: {error}"
+    return " ".join(f"{text}{said}".split())
 
 
 def _with_last_words(launch: Launch, cause: str, stderr: IO[str]) -> str:

@@ -15,6 +15,7 @@ from evals.errors import TwogateError
 from evals.items import DEFAULT_DATASETS
 from evals.settings import AGENT_VARIABLES, ANTHROPIC_API_KEY, LANGFUSE_VARIABLES, OPENROUTER_API_KEY, Settings
 from evals.target import load_target
+from evals.tool_definitions import unlike_listed
 from evals.tool_listing import list_all
 
 _VERSION_TIMEOUT = 30  # seconds Claude Code may take to say its version
@@ -103,6 +104,8 @@ def _target(settings: Settings, path: Path | None) -> Iterator[Finding]:
             yield Finding("✅", f"target {server.name}", f"{len(names)} tools: {', '.join(names)}{role}")
         else:
             yield Finding("❌", f"target {server.name}", f"connects but lists no tools{role}")
+        for line in unlike_listed(listed.by_launch[launch]):
+            yield Finding("⚠️", f"target {server.name}", redactor.text(line))
 
 
 def _langfuse(settings: Settings, embedded: bool) -> Iterator[Finding]:

@@ -11,8 +11,9 @@ from lab import REPOSITORY_TARGET, agent_item
 
 from evals.errors import TwogateError
 from evals.items import Item
+from evals.preflight import preflight
 from evals.target import Target, load_target
-from evals.tool_listing import list_tools, preflight
+from evals.tool_listing import list_tools
 
 
 def load(folder: Path, text: str, name: str = "twogate.toml", **variables: str) -> Target:
@@ -300,3 +301,33 @@ async def test_a_servers_last_words_begin_with_a_whole_one(tmp_path: Path) -> No
     assert words.startswith("… w w w")
     assert words.endswith("w end")
     assert "S" not in words
+
+
+NO_PROTOCOL = """
+import json, sys
+FINE = {"name": "fine", "inputSchema": {"type": "object"}}
+TOOLS = [FINE, {"name": "bare", "inputSchema": {}}, {"inputSchema": FINE["inputSchema"]}]
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked["method"] == "initialize":
+        about = {"serverInfo": {"name": "x", "version": "1"}, "capabilities": {"tools": {}}}
+        answer = {"result": {"protocolVersion": asked["params"]["protocolVersion"], **about}}
+    elif asked["method"] == "tools/list":
+        answer = {"result": {"tools": TOOLS}}
+    else:
+        answer = {"error": {"code": -32601, "message": "unknown"}}
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **answer}), flush=True)
+"""
+
+
+async def test_a_list_of_tools_that_breaks_the_protocol_is_told_by_its_places(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(NO_PROTOCOL)
+    target = load(tmp_path, '[servers.x]\ncommand = "${TWOGATE_PYTHON}"\nargs = ["server.py"]\n')
+    with pytest.raises(TwogateError) as raised:
+        await list_tools(target.servers[0].launch())
+    (line,) = raised.value.lines
+    assert line.endswith(
+        "does not connect: its answer (ListToolsResult) breaks the protocol: tools.1.inputSchema.type: Field required; "
+        "tools.2.name: Field required"
+    )

@@ -28,6 +28,7 @@ from evals.agents.processes import MARK, kill_marked
 from evals.items import Item
 from evals.settings import AGENT_VARIABLES, ANTHROPIC_BASE_URL
 from evals.target import Launch, Target
+from evals.tool_definitions import not_shown
 from evals.tool_listing import ToolList, start_slots
 
 DEFAULT_MODEL = "claude-haiku-4-5"
@@ -196,7 +197,7 @@ class ClaudeCode:
         """Return once every server is connected with the tools it listed before.
 
         Claude Code itself goes on without a server that failed: the model then lacks its tools for a reason that is
-        not the model's.
+        not the model's. The tools that it is known to leave out are not waited for: no user of it has them.
         """
         launches = self.target.launches(item.metadata.tools)
         deadline = asyncio.get_running_loop().time() + max(launch.connect_timeout for launch in launches) + 5
@@ -220,9 +221,12 @@ class ClaudeCode:
             await asyncio.sleep(_POLL)
         for launch in launches:
             there = {str(tool["name"]) for tool in by_name[launch.server].get("tools", [])}
-            missing = [tool.name for tool in self.tools.by_launch[launch] if tool.name not in there]
-            if missing:
-                raise AgentError(f"the server {launch.server!r} connected without its tools {', '.join(missing)}")
+            shown = [tool for tool in self.tools.by_launch[launch] if not_shown(tool) is None]
+            if missing := [tool.name for tool in shown if tool.name not in there]:
+                raise AgentError(
+                    f"the server {launch.server!r} connected without its tools {', '.join(missing)}: it no longer "
+                    "lists them, or Claude Code does not take their input schemas"
+                )
 
 
 def _server_config(launch: Launch, mark: str) -> Any:

@@ -191,7 +191,8 @@ class _Talk:
                 return None
             retried = error.status_code in (408, 409, 429) or error.status_code >= 500
             tries = f" after {self._agent.max_retries + 1} tries" if retried else ""
-            raise AgentError(f"the model's API answered {error.status_code}{tries}: {said}") from error
+            which = _named_tool(said, definitions)
+            raise AgentError(f"the model's API answered {error.status_code}{tries}: {said}{which}") from error
         except anthropic.APIConnectionError as error:
             reason = one_line(error.__cause__ or error)
             tries = f"after {self._agent.max_retries + 1} tries"
@@ -263,6 +264,13 @@ class _Talk:
             cost_usd=self._cost,
             stop=self.stop,
         )
+
+
+def _named_tool(said: str, definitions: list[dict[str, Any]]) -> str:
+    """The tool that the API knows by its place in the request alone."""
+    place = re.search(r"\btools\.(\d+)\.", said)
+    found = int(place[1]) if place else len(definitions)
+    return f" (the tool {definitions[found]['name']})" if found < len(definitions) else ""
 
 
 def _said(error: Any) -> str:

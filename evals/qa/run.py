@@ -33,6 +33,7 @@ from evals.runs.models import RunOutcome
 from evals.runs.run import run_metadata, run_name
 from evals.runs.trial import TrialResult
 from evals.settings import ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL, Settings
+from evals.tool_definitions import refused
 from evals.tool_listing import Tool
 from evals.versions import git_branch, version_of
 
@@ -94,6 +95,10 @@ def run_qa(request: QaRequest, settings: Settings, reporter: Reporter) -> QaOutc
         server = stack.enter_context(open_server(settings, embedded=request.embedded))
         recorder = stack.enter_context(open_recorder(server, redactor))
         tools = asyncio.run(list_servers_tools(servers, redactor))
+        for tool in tools:
+            if (why := refused(tool)) is not None:
+                line = f"the Messages API refuses every request that offers the tool {tool.name}: {why}"
+                reporter.note(f"warning: {redactor.text(line)}")
         agent = MessagesAgent(
             launches=servers.launches,
             system=SYSTEM,

@@ -14,6 +14,7 @@ from evals.errors import TwogateError
 from evals.fixtures import seeded
 from evals.items import DEFAULT_DATASETS, KIND_OF_GATE, Gate, Item, gate_of_dataset, parse_items, select
 from evals.judges.choice import JudgeChoice, ScriptedUrls, make_judge
+from evals.preflight import preflight
 from evals.recording.client import Recorder, open_recorder
 from evals.recording.dataset import Dataset, fetch_dataset
 from evals.recording.server import open_server, reach_loopback_directly, server_problems
@@ -22,7 +23,6 @@ from evals.runs.measures import agent_cases, tool_call_cases
 from evals.runs.models import DEFAULT_TRIAL_TIMEOUT, RunOutcome, RunRequest
 from evals.settings import AGENT_VARIABLES, ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL, Settings
 from evals.target import Target, load_target
-from evals.tool_listing import preflight
 from evals.versions import claude_code_version, git_branch, git_commit, slug, version_of
 
 AGENT_NAME = "claude-code"

@@ -9,11 +9,13 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from evals.embedded.model.conversations import Said
 from evals.embedded.model.faults import Refusal, refusal
 from evals.embedded.model.replies import Reply, Size, pieces
+from evals.tool_definitions import PROPERTY_NAME, odd_properties, schema_error
 
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z")
 #: The tool through which Claude Code takes structured output (``output_format`` of the Agent SDK).
@@ -237,6 +239,15 @@ def _check_schema(schema: Any, where: str) -> None:
         raise bad(f"{where}.type: Input should be 'object'")
     if any(key in schema for key in ("oneOf", "allOf", "anyOf")):
         raise bad(f"{where}: input_schema does not support oneOf, allOf, or anyOf at the top level")
+    if odd_properties(schema):
+        raise bad(f"{where}.properties: Property keys should match pattern '{PROPERTY_NAME}'")
+    if not _is_valid(json.dumps(schema, sort_keys=True)):
+        raise bad(f"{where}: JSON schema is invalid. It must match JSON Schema draft 2020-12")
+
+
+@lru_cache(maxsize=1024)
+def _is_valid(schema: str) -> bool:
+    return schema_error(json.loads(schema)) is None
 
 
 def _answer_tool(choice: Any, tools: tuple[str, ...]) -> str | None:
