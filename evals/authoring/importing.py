@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,9 +158,10 @@ def drafts_from_run(
 
 
 def slugged(text: str, *, keep_underscores: bool = False) -> str:
-    """The text as a part of an id: lower case, hyphens, at most 60 characters."""
+    """The text as a part of an id: lower case without accents, hyphens, at most 60 characters."""
     unwanted = r"[^a-z0-9_]+" if keep_underscores else r"[^a-z0-9]+"
-    return re.sub(unwanted, "-", text.casefold())[:_SLUG_LENGTH].strip("-")
+    letters = "".join(one for one in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(one))
+    return re.sub(unwanted, "-", letters)[:_SLUG_LENGTH].strip("-")
 
 
 def _read_test_cases(path: Path) -> tuple[list[_TestCase], list[str]]:

@@ -17,6 +17,7 @@ from evals.cli.items_shared import (
     raise_problems,
     show_changes,
 )
+from evals.errors import TwogateError
 
 
 @click.command()
@@ -99,8 +100,24 @@ def export(
     if output is None:
         click.echo(snapshot.text, nl=False)
         return
+    _check_replaceable(output, name)
     write_text(output, snapshot.text)
     click.echo(f"{output}: {snapshot.items} items of {name}, {snapshot.archived} of them archived")
+
+
+def _check_replaceable(path: Path, name: str) -> None:
+    """Raises TwogateError when the file holds anything but an earlier state of the dataset."""
+    from evals.authoring.dataset_file import read_dataset_file
+
+    if not path.is_file() or path.stat().st_size == 0:
+        return
+    fix = "name another file, or remove this one first"
+    try:
+        there = read_dataset_file(path, nameless=True).name
+    except TwogateError:
+        raise TwogateError(f"{path}: is there and is no dataset file; {fix}") from None
+    if there not in ("", name):
+        raise TwogateError(f"{path}: holds the dataset {there}, not {name}; {fix}")
 
 
 @click.command()

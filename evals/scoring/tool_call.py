@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from evals.conversation import ToolCall
@@ -13,6 +15,7 @@ from evals.scoring.json_equality import json_equal
 
 TOOL_SEARCH = "ToolSearch"
 _SHOWN = 200  # characters of a value shown in a reason
+_BEFORE = 20  # of them before the place where two values that look alike differ
 
 
 @dataclass(frozen=True)
@@ -88,10 +91,29 @@ def _differences(expected: dict[str, Any], actual: dict[str, Any]) -> list[str]:
         if key not in actual:
             lines.append(f"{key}: expected {_brief(value)}, missing")
         elif not json_equal(value, actual[key]):
-            lines.append(f"{key}: expected {_brief(value)}, got {_brief(actual[key])}")
+            lines.append(f"{key}: {_unlike(value, actual[key])}")
     return lines
 
 
+def _unlike(expected: Any, got: Any) -> str:
+    """Both values, so that one can see how they differ."""
+    left, right = (_readable(value)[:_SHOWN] for value in (expected, got))
+    if unicodedata.normalize("NFKC", left) != unicodedata.normalize("NFKC", right):
+        return f"expected {_brief(expected)}, got {_brief(got)}"
+    # They look the same: only beyond what is shown, or in how their characters are written, do they differ.
+    left, right = json.dumps(expected, default=str), json.dumps(got, default=str)
+    ends = zip_longest(left, right)
+    place = next((at for at, (one, other) in enumerate(ends) if one != other), 0)
+    start = max(0, place - _BEFORE)
+    cut = "…" if start else ""
+    left, right = left[start : start + _SHOWN], right[start : start + _SHOWN]
+    return f"expected {cut}{left}, got {cut}{right} from character {place}"
+
+
 def _brief(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = _readable(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
+
+
+def _readable(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from items_support import ITEMS, Items, failed_run, write
 from lab import REPOSITORY, REPOSITORY_TARGET, Lab, agent_item, clean_environment, tool_call_item
 
@@ -295,6 +296,27 @@ def test_coverage_with_groups_a_run_and_a_limit(items: Items, tmp_path: Path) ->
         "(is [])",
         "twogate.toml: coverage.read_file.all: is not a known key; use groups",
     ]
+
+
+@pytest.mark.parametrize(
+    ("there", "says"),
+    [
+        ('{"dataset": "other-pr", "items": []}', "holds the dataset other-pr, not things-pr"),
+        ("# Notes", "is there and is no dataset file"),
+        ("{}", "is there and is no dataset file"),
+    ],
+)
+def test_an_export_replaces_no_file_of_something_else(items: Items, there: str, says: str) -> None:
+    write("pr.json", ITEMS)
+    assert items("push", "pr.json").code == 0
+    Path("there.json").write_text(there)
+    done = items("export", "--dataset", "things-pr", "-o", "there.json")
+    assert done.code == 1
+    assert done.errors == [f"there.json: {says}; name another file, or remove this one first"]
+    assert Path("there.json").read_text() == there
+    for mine in ("", '{"dataset": "things-pr", "items": []}', "[]"):
+        Path("there.json").write_text(mine)
+        assert items("export", "--dataset", "things-pr", "-o", "there.json").code == 0
 
 
 def test_usage_errors(items: Items) -> None:

@@ -36,6 +36,22 @@ def score(expected: Item, made: ToolCall | None) -> tuple[bool, str]:
     return result.passed, result.reason
 
 
+@pytest.mark.parametrize(
+    ("expected", "got", "reason"),
+    [
+        ("caf\u00e9", "cafe\u0301", r'q: expected "caf\u00e9", got "cafe\u0301" from character 4'),
+        ("a b", "a\u00a0b", r'q: expected "a b", got "a\u00a0b" from character 2'),
+        ("x" * 500 + "y", "x" * 500 + "z", f'q: expected …{"x" * 20}y", got …{"x" * 20}z" from character 501'),
+        (["x" * 300], ["x" * 301], f'q: expected …{"x" * 20}"], got …{"x" * 20}x"] from character 302'),
+        ("one", "two", 'q: expected "one", got "two"'),
+    ],
+)
+def test_two_values_that_look_alike_are_shown_where_they_differ(expected: Any, got: Any, reason: str) -> None:
+    passed, said = score(item(["search"], {"q": expected}), call("search", q=got))
+    assert not passed
+    assert said == f"search was called with other arguments: {reason}"
+
+
 def test_a_right_call_passes_with_or_without_arguments() -> None:
     assert score(item(["search"]), call("search", q="x"))[0]
     assert score(item(["read", "search"]), call("search"))[0]
