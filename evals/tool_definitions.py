@@ -20,6 +20,7 @@ MAX_NAME = 128
 """Characters of a tool's name."""
 MAX_DESCRIPTION = 4096
 """UTF-16 code units of a description that Claude Code shows."""
+_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _COMBINATORS = ("anyOf", "oneOf", "allOf")
 PROPERTY_NAME = "^[a-zA-Z0-9_.-]{1,64}$"
 """What the name of an argument must match."""
@@ -28,6 +29,11 @@ _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _SAID = 160  # characters of a validator's message
 # A pattern that is no regular expression is let through by both.
 _NO_FORMATS = FormatChecker(())
+
+
+def fit_name(name: str) -> str:
+    """A tool's name with `_` for each character that the Messages API does not take; Claude Code does the same."""
+    return _NOT_IN_NAMES.sub("_", name)
 
 
 def not_shown(tool: Tool) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
@@ -15,9 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from evals.connections import open_in
 from evals.errors import TwogateError
 from evals.target import Launch, Target
-
-# What Claude Code writes as "_" in a tool's name; the Messages API takes no other characters.
-_UNFIT = re.compile(r"[^a-zA-Z0-9_-]")
+from evals.tool_definitions import fit_name
 
 
 class Tool(BaseModel):
@@ -34,7 +31,7 @@ class Tool(BaseModel):
     @property
     def client_name(self) -> str:
         """As Claude Code names it to the model: `files.read` of the server `disk` is `mcp__disk__files_read`."""
-        return f"mcp__{self.server}__{_UNFIT.sub('_', self.name)}"
+        return f"mcp__{self.server}__{fit_name(self.name)}"
 
 
 @dataclass(frozen=True)

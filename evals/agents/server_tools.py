@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -14,12 +13,11 @@ from evals.agents import AgentError
 from evals.connections import open_in
 from evals.errors import TwogateError
 from evals.target import Launch
+from evals.tool_definitions import MAX_NAME, fit_name
 
 MAX_IMAGE = 5 * 1024 * 1024
 """Base64 characters of the largest image the Messages API takes."""
 _PROBE = 10.0  # seconds a server may take to show that it still lives
-_NAME_LENGTH = 128
-_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 @dataclass(frozen=True)
@@ -48,12 +46,12 @@ class ServerTools:
         self._tools: dict[str, _Tool] = {}
         for tool, name in zip(tools, plain, strict=True):
             if plain.count(name) > 1:
-                name = f"mcp__{_plain_name(tool.launch.server)}__{name}"[:_NAME_LENGTH]
+                name = f"mcp__{_plain_name(tool.launch.server)}__{name}"[:MAX_NAME]
             number = 1
             unique = name
             while unique in self._tools:
                 number += 1
-                unique = f"{name[: _NAME_LENGTH - 4]}_{number}"
+                unique = f"{name[: MAX_NAME - 4]}_{number}"
             self._tools[unique] = tool
         self._used: dict[Launch, Any] = {}
 
@@ -236,7 +234,7 @@ def _error(text: str) -> Result:
 
 
 def _plain_name(name: str) -> str:
-    return _NOT_IN_NAMES.sub("_", name)[:_NAME_LENGTH] or "tool"
+    return fit_name(name)[:MAX_NAME] or "tool"
 
 
 def one_line(error: BaseException) -> str:
