@@ -1,8 +1,8 @@
 """What a model is shown of a tool: clients leave out or rewrite the definitions that the Messages API would refuse.
 
-A server's authors see nothing of it: the server lists the tool, and no agent ever calls it. Measured with the bundled
-Claude Code (tests/real/test_shown_tools.py compares what it sends with what is said here); what the API refuses
-has the API's own limits (https://docs.claude.com/en/docs/agents-and-tools/tool-use/implement-tool-use).
+A server's authors see nothing of it: the server lists the tool, and no agent ever calls it. What is said here of Claude
+Code was measured with the bundled one, and tests/real/test_shown_tools.py compares it with what that sends. The limits
+are the API's own: https://docs.claude.com/en/docs/agents-and-tools/tool-use/implement-tool-use
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PROPERTY_NAME = "^[a-zA-Z0-9_.-]{1,64}$"
 _PROPERTY = re.compile(PROPERTY_NAME)
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _SAID = 160  # characters of a validator's message
-# A pattern that is no regular expression is let through by both.
+# Neither Claude Code nor the API looks whether a `pattern` is a regular expression.
 _NO_FORMATS = FormatChecker(())
 
 
