@@ -16,6 +16,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f]")
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _SAFE_INTEGER = 2**53
+_DEEPEST = 500  # levels
 
 
 class Keep(enum.Enum):
@@ -30,15 +31,26 @@ KEEP = Keep.KEEP
 def loads(text: str | bytes) -> Any:
     """Parse JSON: no NaN; a number too large for a double is null; lone surrogates are replaced.
 
-    Raises ValueError.
+    Raises ValueError, also for a value nested over 500 levels deep.
     """
     if isinstance(text, bytes):
         text = text.decode()
     try:
         value = json.loads(text, parse_constant=_refuse_constant, parse_int=_parse_int, parse_float=_parse_float)
+        # From Python 3.12 on far deeper values can be parsed than the store's own functions can walk.
+        if text.count("[") + text.count("{") > _DEEPEST and _is_too_deep(value):
+            raise ValueError("nested too deeply")
         return _without_surrogates(value) if _ESCAPED_SURROGATE.search(text) else value
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def _is_too_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST):
+        lists = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
+        level = [child for one in lists for child in one]
+    return any(isinstance(one, dict | list) for one in level)
 
 
 def dumps(value: Any) -> str:

@@ -106,3 +106,12 @@ def test_what_is_not_json_is_refused(text: str) -> None:
 
 def test_numbers_too_large_for_a_double_are_null() -> None:
     assert loads("[1e999, " + "9" * 5000 + "]") == [None, None]
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+def test_the_deepest_value_that_is_taken_is_the_same_on_every_python(opening: str, closing: str) -> None:
+    assert loads(opening * 499 + "[]" + closing * 499) is not None
+    with pytest.raises(ValueError, match="nested too deeply"):
+        loads(opening * 500 + "[]" + closing * 500)
+    flat = [["[" * 2000, {"{": 1}]] * 2000
+    assert loads(json.dumps(flat)) == flat
