@@ -76,11 +76,24 @@ def test_tools_that_may_fail_are_looked_up_too_and_builtins_only_where_they_are(
     assert codes(tool_call("pr/Bash/a", "What is there?", ["Bash"], mcpToolsOnly=True)) == ["TW301"]
 
 
-def test_a_mistake_in_the_servers_schema_is_not_the_items() -> None:
+def test_an_item_that_needs_a_tool_no_model_is_shown_can_never_pass() -> None:
+    tools = (tool("query", {"$filter": {"type": "string"}}), *TOOLS)
+    (found,) = findings(tool_call("pr/query/a", "What is there?", ["query"]), tools=tools)
+    assert (found.code, found.field) == ("TW301", "metadata.expectedTools")
+    assert "Claude Code does not show query to the model" in str(found)
+    assert "its argument '$filter' has a name outside" in str(found)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        # a draft that nobody checks, and a reference that leads nowhere
+        {"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"task": {"type": "text"}}},
+        {"properties": {"task": {"$ref": "#/nowhere"}}},
+    ],
+)
+def test_a_mistake_in_the_servers_schema_is_not_the_items(schema: dict[str, object]) -> None:
     broken = catalog()
-    tools = tuple(
-        one.model_copy(update={"input_schema": {"properties": {"task": {"type": "text", "$ref": "#/nowhere"}}}})
-        for one in broken.all_tools()
-    )
+    tools = tuple(one.model_copy(update={"input_schema": schema}) for one in broken.all_tools())
     item = tool_call("pr/get_task/a", "What is there?", ["get_task"], expectedArgs={"task": 3})
     assert lint([("t", check_content(DatasetContent("t", (item,))))], catalog(tools=tools)).findings == ()

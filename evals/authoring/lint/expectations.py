@@ -13,12 +13,14 @@ from jsonschema.validators import validator_for
 from evals.authoring.catalog import is_open, properties
 from evals.authoring.lint.rules import Context, Hit
 from evals.items import Item
+from evals.tool_definitions import not_shown
 from evals.tool_listing import Tool
 
 
 def lacking_tool(item: Item, context: Context) -> Iterator[Hit]:
     """TW301."""
-    there = {tool.name for tool in context.live.tools(item)}
+    hidden = {tool.name: why for tool in context.live.tools(item) if (why := not_shown(tool)) is not None}
+    there = {tool.name for tool in context.live.tools(item)} - set(hidden)
     known = there if item.metadata.mcp_tools_only else there | context.live.builtins
     named = {
         "metadata.expectedTools": item.metadata.expected_tools,
@@ -28,6 +30,9 @@ def lacking_tool(item: Item, context: Context) -> Iterator[Hit]:
     for field, names in named.items():
         for name in names or ():
             if name in known:
+                continue
+            if name in hidden:
+                yield Hit(item.id, field, f"Claude Code does not show {name} to the model", hidden[name])
                 continue
             near = difflib.get_close_matches(name, sorted(there), n=1)
             hint = f"did you mean {near[0]}? It has" if near else "it has"
