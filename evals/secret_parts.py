@@ -7,7 +7,7 @@ import binascii
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from evals.secrecy import is_harmless, is_secret_name, looks_secret
@@ -20,6 +20,12 @@ _FLAG_VALUE = re.compile(r"(?P<name>--?[A-Za-z][A-Za-z0-9_.-]*)=(?P<value>.+)", 
 _HEADER = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9_-]*):\s+(?P<value>\S.*)", re.DOTALL)
 _SETTING = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)=(?P<value>[^&;\s]+)")
 _IN_JSON = re.compile(r'"(?P<name>[^"\\]{1,60})"\s*:\s*"(?P<value>(?:[^"\\]|\\.)+)"')
+# A header of several, a line of YAML, a part of a connection string: its value may have spaces in it.
+_ENTRY = re.compile(
+    r"(?:^|[;,&\n])\s*(?P<name>[A-Za-z][A-Za-z0-9_. -]{0,40}?)\s*(?:=|:\s)\s*(?P<value>[^;,&\n]+?)\s*(?=[;,&\n]|$)"
+)
+_STRUCTURED = re.compile(r"[{}=;\n]|:\s|-----BEGIN")
+_LOGIN = re.compile(r"(?:^|[\s/])[^:@/\s]+:(?P<password>[^/\s]+)@(?=\w)")
 # Up to the last @: a password may hold one, although it should not.
 _USER_INFO = re.compile(r"(?<=://)(?P<info>[^/?#\s]+)(?=@)")
 _PIECE = re.compile(r"[^\s/?#&=:@,;\"']+")
@@ -59,14 +65,53 @@ def address_secrets(url: str) -> list[str]:
 
 
 def value_secrets(values: Iterable[str]) -> list[str]:
-    """A variable's or header's values, and what of them may come back alone: after ``Bearer``, as a password."""
+    """A variable's or header's values, and what of them may come back alone: after ``Bearer``, as a password, under the
+    name of a secret in a value that is JSON or holds several settings.
+    """
     found: list[str] = []
     for value in values:
-        found += [value, *value.split()[1:], *_user_info(value)]
+        found += [value, *_after_scheme(value), *inner_secrets(value)]
         scheme, _, rest = value.partition(" ")
         if scheme.lower() == "basic":
             found += _decoded(rest)
     return [value for value in dict.fromkeys(found) if value]
+
+
+def inner_secrets(value: str) -> list[str]:
+    """The credentials inside a value: headers as JSON, a connection string, an address with a password."""
+    found = [*_user_info(value), *(match["password"] for match in _LOGIN.finditer(value)), *_named_secrets(value)]
+    if not _is_path(value):
+        found += [piece[0] for piece in _PIECE.finditer(value) if looks_secret(piece[0])]
+    return list(dict.fromkeys(found))
+
+
+def _named_secrets(value: str) -> list[str]:
+    """What stands in a value under the name of a secret."""
+    try:
+        named = list(_leaves(json.loads(value)))
+    except (ValueError, RecursionError):
+        patterns = (_SETTING, _ENTRY, _IN_JSON)
+        named = [(match["name"], match["value"]) for pattern in patterns for match in pattern.finditer(value)]
+    hidden = [text.strip("\"'") for name, text in named if _hides(name, text)]
+    return [part for text in hidden for part in (text, *_after_scheme(text))]
+
+
+def _after_scheme(value: str) -> list[str]:
+    """Of ``Bearer abc`` the token. The words of a structured value are none."""
+    words = value.split()
+    return words[1:] if len(words) == 2 or (words and not _STRUCTURED.search(value)) else []
+
+
+def _leaves(value: object, name: str = "") -> Iterator[tuple[str, str]]:
+    """Each text in a JSON value, with the name it stands under."""
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            yield from _leaves(one, key)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _leaves(one, name)
 
 
 def environment_secrets(variables: Mapping[str, str]) -> list[str]:
@@ -83,7 +128,8 @@ def environment_secrets(variables: Mapping[str, str]) -> list[str]:
     named = value_secrets(
         value for name, value in variables.items() if _hides(name, value) and not is_plain(name, value)
     )
-    return [*named, *(one for value in variables.values() for one in _user_info(value))]
+    inner = (one for value in variables.values() for one in (*_user_info(value), *_named_secrets(value)))
+    return list(dict.fromkeys([*named, *inner]))
 
 
 def spellings(secrets: Iterable[str]) -> list[str]:
@@ -115,10 +161,10 @@ def _in_argument(argument: str, before: str) -> list[str]:
     if flag is not None:
         return _in_argument(flag["value"], flag["name"])
     if _FLAG.fullmatch(before) and _hides(before, argument) and not argument.startswith("-"):
-        return [argument, *argument.split()[1:]]
+        return value_secrets([argument])
     header = _HEADER.fullmatch(argument)
     if header is not None and _hides(header["name"], header["value"]):
-        return [header["value"], *header["value"].split()[1:]]
+        return value_secrets([header["value"]])
     named = [*_SETTING.finditer(argument), *_IN_JSON.finditer(argument)]
     found = [one["value"] for one in named if _hides(one["name"], one["value"])]
     found += _user_info(argument)

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from evals.errors import TwogateError
 from evals.redact import Redactor
 from evals.secrecy import is_secret_name, is_setting
-from evals.secret_parts import argument_secrets, environment_secrets, spellings
+from evals.secret_parts import argument_secrets, environment_secrets, inner_secrets, spellings, value_secrets
 from evals.settings import Settings
 
 CONFIG_FILE = "twogate.toml"
@@ -187,19 +187,18 @@ class Server:
 
         That is what its environment and headers get from variables, unless it can be nothing but a setting, and what
         stands there, in an argument or in the address under a name that speaks of a secret, written out or by a
-        variable; of `Bearer abc`, `abc` too, and of an address with a password in it the password.
+        variable; and what of these may come back alone (`value_secrets`).
         """
         entries = [*self.config.env.items(), *self.config.headers.items()]
         names = {match["name"] for _, text in entries for match in _VARIABLE.finditer(text)} - {PYTHON_VARIABLE}
-        values = [
+        values = value_secrets(
             value
             for name in names
             if (value := self.variables.get(name)) and (is_secret_name(name) or not is_setting(value))
-        ]
+        )
         for name, text in entries:
-            if is_secret_name(name):
-                filled = self._fill(text)
-                values += [filled, *filled.split()[1:]]
+            filled = self._fill(text)
+            values += value_secrets([filled]) if is_secret_name(name) else inner_secrets(filled)
         plain = [self.config.command or "", *self.config.args, self.config.url or ""]
         used = {match["name"] for text in plain for match in _VARIABLE.finditer(text)}
         values += [self.variables[name] for name in used if is_secret_name(name) and name in self.variables]

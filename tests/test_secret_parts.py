@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import shlex
 import sys
 from pathlib import Path
@@ -12,7 +13,14 @@ import pytest
 from evals.errors import TwogateError
 from evals.qa.server import ServerOptions, find_servers, list_servers_tools, parse_pair, shown_command
 from evals.redact import Redactor
-from evals.secret_parts import address_secrets, argument_secrets, shown_arguments, value_secrets, without_cut_secret
+from evals.secret_parts import (
+    address_secrets,
+    argument_secrets,
+    environment_secrets,
+    shown_arguments,
+    value_secrets,
+    without_cut_secret,
+)
 
 TOKEN = "sk-live-4eC39HqLyjWDarjtT1"
 
@@ -50,8 +58,42 @@ def test_secrets_of_addresses_and_values() -> None:
     assert address_secrets("https://h/mcp") == []
     basic = base64.b64encode(b"ann:hunter2").decode()
     assert set(value_secrets([f"Basic {basic}", "postgres://u:p4ss@h/d"])) == {
-        f"Basic {basic}", basic, "ann:hunter2", "hunter2", "postgres://u:p4ss@h/d", "p4ss"
+        f"Basic {basic}", basic, basic.rstrip("="), "ann:hunter2", "hunter2", "postgres://u:p4ss@h/d", "p4ss"
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "inner"),
+    [
+        (f'{{"Authorization": "Bearer {TOKEN}", "Notion-Version": "2022-06-28"}}', {f"Bearer {TOKEN}", TOKEN}),
+        ('{"servers": [{"apiKey": "hunter2", "name": "one"}]}', {"hunter2"}),
+        ("DefaultEndpointsProtocol=https;AccountName=acme;AccountKey=hunter2==;Suffix=net", {"hunter2=="}),
+        ("Server=tcp:db.example.com,1433;User ID=me;Password=hunter2 and 3;Encrypt=True", {"hunter2 and 3"}),
+        ("host=x password=hunter2 user=y", {"hunter2"}),
+        ("me:hunter2@tcp(db:3306)/things", {"hunter2"}),
+        ("Authorization: token hunter2x, X-Org: acme", {"token hunter2x", "hunter2x"}),
+        ("host: x\ntoken: hunter2\n", {"hunter2"}),
+        ("acme,beta", set()),
+        ("mail me at 5: ok@example", set()),
+    ],
+)
+def test_a_credential_inside_a_value_may_come_back_alone(value: str, inner: set[str]) -> None:
+    """A server's error has the token in it, not the variable it got it by."""
+    found = set(value_secrets([value]))
+    assert value in found
+    assert inner <= found
+    assert not {"Notion-Version", '"Notion-Version":', "2022-06-28", "one", "acme", "https"} & found
+    assert inner <= set(argument_secrets(["--dsn", value])) or not inner
+    named = set(environment_secrets({"THINGS": value}))
+    assert inner - {"hunter2"} <= named | {TOKEN}
+
+
+def test_a_private_key_is_kept_whole_and_its_words_are_words() -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7\n-----END PRIVATE KEY-----"
+    account = json.dumps({"type": "service_account", "private_key": key, "project_id": "things"})
+    found = value_secrets([account])
+    assert {account, key} <= set(found)
+    assert not {"PRIVATE", "KEY-----", "things"} & set(found)
 
 
 def options(**fields: object) -> ServerOptions:
