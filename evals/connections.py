@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import IO, Any, TextIO, cast
 
 from pydantic import ValidationError
@@ -23,8 +24,10 @@ _ANSWERED = "HTTP "
 _STDERR_SHOWN = 300  # characters of a server's last words in an error line
 
 
-async def open_in(stack: AsyncExitStack, launch: Launch) -> tuple[Any, list[Any]]:
+async def open_in(stack: AsyncExitStack, launch: Launch, asked: set[str] | None = None) -> tuple[Any, list[Any]]:
     """A connected client, which the stack closes, and every tool its server lists.
+
+    asked: takes up "roots" when the server asks for them.
 
     Raises TwogateError, with the server's last words, when that takes longer than the launch's connect_timeout or does
     not work.
@@ -35,7 +38,7 @@ async def open_in(stack: AsyncExitStack, launch: Launch) -> tuple[Any, list[Any]
             stderr = own.enter_context(_temporary_text())
             try:
                 async with asyncio.timeout(launch.connect_timeout):
-                    client = await own.enter_async_context(connect(launch, stderr))
+                    client = await own.enter_async_context(connect(launch, stderr, asked))
                     listed = await _all_pages(client)
             except TimeoutError:
                 cause = f"did not connect within {launch.connect_timeout:g} s (connect_timeout)"
@@ -71,23 +74,38 @@ async def _all_pages(client: Any) -> list[Any]:
 
 
 @asynccontextmanager
-async def connect(launch: Launch, stderr: TextIO | None = None) -> AsyncGenerator[Any, None]:
-    """An initialised `mcp.Client` for a launch; its server process ends with the block."""
+async def connect(
+    launch: Launch, stderr: TextIO | None = None, asked: set[str] | None = None
+) -> AsyncGenerator[Any, None]:
+    """An initialised `mcp.Client` for a launch; its server process ends with the block.
+
+    It can do what Claude Code says that it can: servers keep tools from clients that can't. It offers the launch's
+    roots, and cancels what a server would have a user fill in, as happens in a trial.
+    """
     import httpx2
-    from mcp import Client, StdioServerParameters
+    from mcp import Client, StdioServerParameters, types
     from mcp.client.sse import sse_client
     from mcp.client.stdio import stdio_client
     from mcp.client.streamable_http import streamable_http_client
 
+    async def roots(_: Any) -> types.ListRootsResult:
+        if asked is not None:
+            asked.add("roots")
+        return types.ListRootsResult(roots=[types.Root(uri=Path(root).as_uri()) for root in launch.roots])
+
+    async def cancel(_: Any, __: Any) -> types.ElicitResult:
+        return types.ElicitResult(action="cancel")
+
+    able: Any = {"list_roots_callback": roots, "elicitation_callback": cancel}
     if launch.transport == "stdio":
         # The whole environment, as Claude Code hands it on: else a server starts here and not there, or the other way.
         environment = {**os.environ, **dict.fromkeys(AGENT_VARIABLES, ""), **dict(launch.env)}
         parameters = StdioServerParameters(command=launch.command, args=list(launch.args), env=environment)
         transport = stdio_client(parameters, errlog=stderr) if stderr is not None else stdio_client(parameters)
-        async with Client(transport) as client:
+        async with Client(transport, **able) as client:
             yield client
     elif launch.transport == "sse":
-        async with Client(sse_client(launch.url, headers=dict(launch.headers))) as client:
+        async with Client(sse_client(launch.url, headers=dict(launch.headers)), **able) as client:
             yield client
     else:
         refusals: list[str] = []
@@ -104,7 +122,7 @@ async def connect(launch: Launch, stderr: TextIO | None = None) -> AsyncGenerato
                     timeout=httpx2.Timeout(30, read=300),
                     event_hooks={"response": [remember]},
                 ) as http,
-                Client(streamable_http_client(launch.url, http_client=http)) as client,
+                Client(streamable_http_client(launch.url, http_client=http), **able) as client,
             ):
                 yield client
         except Exception as error:
@@ -126,6 +144,8 @@ def root_cause(error: BaseException) -> str:
         text = f"its answer ({error.title}) breaks the protocol: {'; '.join(places)}"
     else:
         text = f"{type(error).__name__}: {error}"
+    if isinstance(error, UnicodeDecodeError):
+        said += "; the standard output of a server is for messages in UTF-8 alone"
     return " ".join(f"{text}{said}".split())
 
 

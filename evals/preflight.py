@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from evals.errors import TwogateError
 from evals.items import Item
 from evals.target import Target
-from evals.tool_definitions import not_shown, unlike_listed
+from evals.tool_definitions import not_shown
 from evals.tool_listing import ToolList, list_all
 
 
@@ -42,7 +42,14 @@ async def preflight(
         raise TwogateError(unreachable)
     listed = await list_all(target, dict.fromkeys(item.metadata.tools for item in items))
     problems: list[str] = []
-    warnings = [*_indistinct(listed), *unlike_listed(tool for tools in listed.by_launch.values() for tool in tools)]
+    under_test = {server.name for server in target.under_test}
+    told = [
+        f"server {launch.server!r}: {line}"
+        for launch, lines in listed.notices.items()
+        if launch.server in under_test
+        for line in lines
+    ]
+    warnings = list(dict.fromkeys(told))
     for item in items:
         if listed.failure(target, item.metadata.tools) is None:
             builtin = () if mcp_tools_only or item.metadata.mcp_tools_only else builtin_tools
@@ -65,39 +72,33 @@ def _check(item: Item, target: Target, listed: ToolList, builtin: Iterable[str])
         what = "no tool that Claude Code shows to the model" if hidden else "no tools"
         return [f"the target ({servers}) lists {what}{families}; see twogate doctor"], []
     has = f"it has {', '.join(sorted(there))}"
+    under_test = {server.name for server in target.under_test}
+    everything = listed.of(target, item.metadata.tools, under_test=False)
+    auxiliary = {tool.name: tool.server for tool in everything if tool.server not in under_test}
+    absent = {name: f"{name} is a tool of the auxiliary server {server}" for name, server in auxiliary.items()}
+    absent |= {name: f"Claude Code does not show {name} to the model ({why})" for name, why in hidden.items()}
     problems: list[str] = []
-    warnings: list[str] = []
+    warnings = [
+        f"metadata.expectedTools: {name} is a tool of {' and of '.join(owners)}; a call of either passes"
+        for name in item.expected_tools
+        if len(owners := list(dict.fromkeys(tool.server for tool in tools if tool.name == name))) > 1
+    ]
     known = there.union(builtin)
     missing = [name for name in item.expected_tools if name not in known]
     if missing and len(missing) == len(item.expected_tools):
-        problems.append(f"metadata.expectedTools: {_absent(missing, hidden)}; {has}")
+        problems.append(f"metadata.expectedTools: {_absent(missing, absent)}; {has}")
     elif missing:
-        warnings.append(f"metadata.expectedTools: {_absent(missing, hidden)}")
+        warnings.append(f"metadata.expectedTools: {_absent(missing, absent)}")
     fail_tools = set(item.metadata.fail_tools or ())
     if unknown := sorted(fail_tools - there):
-        problems.append(f"metadata.failTools: {_absent(unknown, hidden)}, so nothing would fail; {has}")
+        problems.append(f"metadata.failTools: {_absent(unknown, absent)}, so nothing would fail; {has}")
     if unknown := sorted(set(item.metadata.expected_errors or ()) - there - fail_tools):
-        warnings.append(f"metadata.expectedErrors: {_absent(unknown, hidden)}")
+        warnings.append(f"metadata.expectedErrors: {_absent(unknown, absent)}")
     return problems, warnings
 
 
-def _absent(names: Sequence[str], hidden: Mapping[str, str]) -> str:
-    none = [name for name in names if name not in hidden]
+def _absent(names: Sequence[str], known: Mapping[str, str]) -> str:
+    """known: of names that the target has and that cannot be used, why."""
+    none = [name for name in names if name not in known]
     said = [f"the target has no {' and no '.join(none)}"] if none else []
-    said += [f"Claude Code does not show {name} to the model ({hidden[name]})" for name in names if name in hidden]
-    return ", and ".join(said)
-
-
-def _indistinct(listed: ToolList) -> list[str]:
-    """A warning for each name that Claude Code gives to several tools of a launch: a call of it may be any of them."""
-    lines: dict[str, None] = {}
-    for tools in listed.by_launch.values():
-        by_name: dict[str, list[str]] = {}
-        for tool in tools:
-            by_name.setdefault(tool.client_name, []).append(tool.name)
-        for name, own in by_name.items():
-            if len(own) > 1:
-                lines[
-                    f"the tools {' and '.join(own)} are both {name} to Claude Code, which sees one of them; rename one"
-                ] = None
-    return list(lines)
+    return ", and ".join([*said, *(known[name] for name in names if name in known)])

@@ -221,8 +221,6 @@ async def _held(launch: Launch, broken: list[str]) -> AsyncGenerator[tuple[Any, 
                 opened.set_exception(error)
             elif not opened.cancelled():
                 cause = root_cause(error)
-                if cause.startswith(UnicodeDecodeError.__name__):
-                    cause += "; the standard output of a server is for messages in UTF-8 alone"
                 broken.append(f"server {launch.server!r}: the connection broke: {cause}")
         finally:
             opened.cancel()

@@ -55,6 +55,8 @@ class ServerConfig(BaseModel):
     headers: dict[str, str] = {}
     tools_arg: Annotated[str, Field(pattern=r"\{tools\}")] | None = None
     """How an item's `tools` reach the server: an argument (stdio) or a query parameter (URL) with ``{tools}`` in it."""
+    roots: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    """Folders the client offers to servers that ask which they may use, relative to the configuration file."""
     auxiliary: bool = False
     """Attached, but not under test."""
     connect_timeout: Annotated[float, Field(gt=0, strict=False)] = DEFAULT_CONNECT_TIMEOUT
@@ -111,6 +113,7 @@ class Launch:
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     connect_timeout: float = DEFAULT_CONNECT_TIMEOUT
     tool_timeout: float | None = None
+    roots: tuple[str, ...] = ()
 
     label: str = field(default="", compare=False)
     """The command line or the address as configured, its variables not filled in: fit to be shown."""
@@ -146,6 +149,7 @@ class Server:
                 headers=tuple((key, fill(value)) for key, value in config.headers.items()),
                 connect_timeout=config.connect_timeout,
                 tool_timeout=config.tool_timeout,
+                roots=self.roots,
             )
         assert config.command is not None
         arguments = [fill(argument) for argument in config.args]
@@ -162,13 +166,18 @@ class Server:
             label=self._shown(" ".join((config.command, *config.args))),
             connect_timeout=config.connect_timeout,
             tool_timeout=config.tool_timeout,
+            roots=self.roots,
         )
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        return tuple(str((self.folder / self._fill(root)).resolve()) for root in self.config.roots)
 
     def unset_variables(self) -> list[str]:
         """The variables its texts name that are not set and have no default."""
         config = self.config
         texts = [config.command or "", *config.args, *config.env.values(), config.cwd or "", config.url or ""]
-        texts += [*config.headers.values(), config.tools_arg or ""]
+        texts += [*config.headers.values(), config.tools_arg or "", *config.roots]
         names = [match for text in texts for match in _VARIABLE.finditer(text)]
         return list(
             dict.fromkeys(
@@ -296,6 +305,11 @@ def load_target(root: Path, variables: Mapping[str, str], path: Path | None = No
         problems += [
             f"{path.name}: {key}.{name}: the variable {one} is not set; set it, or write ${{{one}:-default}}"
             for one in server.unset_variables()
+        ]
+        problems += [
+            f"{path.name}: {key}.{name}.roots: there is no folder {root}; make it, or name another"
+            for root in server.roots
+            if not Path(root).is_dir()
         ]
         servers.append(server)
     if not problems and not any(server.under_test for server in servers):

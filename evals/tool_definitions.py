@@ -8,7 +8,7 @@ are the API's own: https://docs.claude.com/en/docs/agents-and-tools/tool-use/imp
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from jsonschema import Draft202012Validator, FormatChecker, SchemaError
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 MAX_NAME = 128
 """Characters of a tool's name."""
-MAX_DESCRIPTION = 4096
-"""UTF-16 code units of a description that Claude Code shows."""
+MAX_TEXT = 4096
+"""UTF-16 code units of a tool's description, or of a server's instructions, that Claude Code shows."""
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _COMBINATORS = ("anyOf", "oneOf", "allOf")
 PROPERTY_NAME = "^[a-zA-Z0-9_.-]{1,64}$"
@@ -58,18 +58,30 @@ def shown_otherwise(tool: Tool) -> list[str]:
             f"Claude Code shows the model the tool {tool.name} with the {' and '.join(combined)} at the top of its "
             f"input schema merged into one list of arguments; {_NO_COMBINATORS}"
         )
-    length = len(tool.description.encode("utf-16-le", "surrogatepass")) // 2
-    if length > MAX_DESCRIPTION:
+    length = units(tool.description)
+    if length > MAX_TEXT:
         lines.append(
-            f"Claude Code cuts the description of the tool {tool.name} after {MAX_DESCRIPTION:,} of its {length:,} "
+            f"Claude Code cuts the description of the tool {tool.name} after {MAX_TEXT:,} of its {length:,} "
             "characters; shorten it"
         )
     return lines
 
 
-def unlike_listed(tools: Iterable[Tool]) -> list[str]:
-    """A line for each tool that a model is not shown, or not as its server lists it. Each is told once."""
+def units(text: str) -> int:
+    """Its length as JavaScript counts it: in UTF-16 code units."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def unlike_listed(tools: Sequence[Tool]) -> list[str]:
+    """A line for each of a server's tools that a model is not shown, or not as it is listed. Each is told once."""
     lines: dict[str, None] = {}
+    by_name: dict[str, list[str]] = {}
+    for tool in tools:
+        by_name.setdefault(tool.client_name, []).append(tool.name)
+    for name, own in by_name.items():
+        if len(own) > 1:
+            told = f"the tools {' and '.join(own)} are both {name} to Claude Code, which sees one of them; rename one"
+            lines[told] = None
     for tool in tools:
         why = not_shown(tool)
         if why is not None:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from evals.connections import open_in
 from evals.errors import TwogateError
 from evals.target import Launch, Target
-from evals.tool_definitions import fit_name
+from evals.tool_definitions import MAX_TEXT, fit_name, units, unlike_listed
 
 
 class Tool(BaseModel):
@@ -41,6 +41,8 @@ class ToolList:
     by_launch: dict[Launch, tuple[Tool, ...]]
     failed: dict[Launch, str] = field(default_factory=dict)
     """The launches that did not connect, with the cause."""
+    notices: dict[Launch, tuple[str, ...]] = field(default_factory=dict)
+    """What is worth a warning about the launches that did."""
 
     def failure(self, target: Target, tools: Sequence[str] | None = None) -> str | None:
         """Why an item with these families cannot be tried: the causes of the servers that did not connect."""
@@ -55,13 +57,32 @@ class ToolList:
 
 async def list_tools(launch: Launch) -> tuple[Tool, ...]:
     """Every tool of a server, all pages. Raises TwogateError when it does not connect in time."""
+    tools, _ = await _look(launch)
+    return tools
+
+
+async def _look(launch: Launch) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
+    """A server's tools, and what is worth a warning."""
     stack = AsyncExitStack()
+    asked: set[str] = set()
     try:
-        _, listed = await open_in(stack, launch)
+        client, listed = await open_in(stack, launch, asked)
+        instructions = str(client.instructions or "")
     finally:
         with suppress(Exception):  # it has told what it was asked for
             await stack.aclose()
-    return tuple(_tool(launch.server, one) for one in listed)
+    tools = tuple(_tool(launch.server, one) for one in listed)
+    notices = unlike_listed(tools)
+    if (length := units(instructions)) > MAX_TEXT:
+        notices.append(
+            f"Claude Code cuts its instructions after {MAX_TEXT:,} of their {length:,} characters; shorten them"
+        )
+    if "roots" in asked and not launch.roots:
+        notices.append(
+            "it asks which folders it may use (roots), and is offered an empty one in each trial; name them by "
+            'roots = ["…"]'
+        )
+    return tools, tuple(notices)
 
 
 def start_slots() -> asyncio.Semaphore:
@@ -77,21 +98,22 @@ async def list_all(target: Target, families: Iterable[Sequence[str] | None]) -> 
     launches = list(dict.fromkeys(launch for tools in families for launch in target.launches(tools)))
     slots = start_slots()
 
-    async def listed(launch: Launch) -> tuple[Tool, ...]:
+    async def listed(launch: Launch) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
         async with slots:
-            return await list_tools(launch)
+            return await _look(launch)
 
     results = await asyncio.gather(*map(listed, launches), return_exceptions=True)
     failed: dict[Launch, str] = {}
     found: dict[Launch, tuple[Tool, ...]] = {}
+    notices: dict[Launch, tuple[str, ...]] = {}
     for launch, result in zip(launches, results, strict=True):
         if isinstance(result, TwogateError):
             failed[launch] = "; ".join(result.lines)
         elif isinstance(result, BaseException):
             raise result
         else:
-            found[launch] = result
-    return ToolList(found, failed)
+            found[launch], notices[launch] = result
+    return ToolList(found, failed, notices)
 
 
 def _tool(server: str, listed: Any) -> Tool:

@@ -4,14 +4,10 @@ import asyncio
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from lab import REPOSITORY_TARGET, agent_item
 
 from evals.errors import TwogateError
-from evals.items import Item
-from evals.preflight import preflight
 from evals.target import Target, load_target
 from evals.tool_listing import list_tools
 
@@ -142,34 +138,6 @@ env = {{ DB = "db://u:hunter2@host", HOME_DIR = "{tmp_path}" }}
     assert f"it said: no login with [secret] from {tmp_path}" in raised.value.lines[0]
 
 
-@pytest.mark.parametrize(
-    ("metadata", "problem", "warning"),
-    [
-        (
-            {"failTools": ["raed_file"], "expectedErrors": ["raed_file"]},
-            "failTools: the target has no raed_file, so",
-            "",
-        ),
-        ({"expectedErrors": ["raed_file"]}, "", "expectedErrors: the target has no raed_file"),
-        ({"failTools": ["read_file"], "expectedErrors": ["read_file"]}, "", ""),
-    ],
-)
-async def test_a_misspelt_tool_of_an_agent_item_is_seen_before_the_run(
-    tmp_path: Path, metadata: dict[str, Any], problem: str, warning: str
-) -> None:
-    """A failTools that names no tool lets everything through, and the trial passes for nothing."""
-    target = load(tmp_path, REPOSITORY_TARGET)
-    item = Item.model_validate(agent_item("x", "Find it", **metadata))
-    if problem:
-        with pytest.raises(TwogateError, match=problem):
-            await preflight(target, [item], frozenset())
-    else:
-        found = await preflight(target, [item], frozenset())
-        assert [line.split(": ", 1)[1].removeprefix("metadata.") for line in found.warnings] == [warning] * bool(
-            warning
-        )
-
-
 def test_an_item_s_tools_reach_a_url_as_a_parameter(tmp_path: Path) -> None:
     target = load(
         tmp_path,
@@ -276,19 +244,6 @@ async def test_an_address_that_refuses_the_token_says_so(tmp_path: Path) -> None
         target = load(tmp_path, f'[servers.web]\nurl = "http://127.0.0.1:{port}/mcp"\n')
         with pytest.raises(TwogateError, match="HTTP 401 Unauthorized"):
             await list_tools(target.servers[0].launch())
-
-
-async def test_two_tools_that_claude_code_gives_one_name_are_warned_of(tmp_path: Path) -> None:
-    names = ("read.file", "read_file", "other")
-    lines = [f"server.add_tool(lambda: 'x', name='{name}', description='x')" for name in names]
-    code = ["from mcp.server.mcpserver import MCPServer", "server = MCPServer('one')", *lines, "server.run('stdio')"]
-    (tmp_path / "server.py").write_text("\n".join(code))
-    target = load(tmp_path, '[servers.one]\ncommand = "${TWOGATE_PYTHON}"\nargs = ["server.py"]\n')
-    item = Item.model_validate(agent_item("x", "Find it"))
-    assert (await preflight(target, [item], frozenset())).warnings == (
-        "the tools read.file and read_file are both mcp__one__read_file to Claude Code, which "
-        "sees one of them; rename one",
-    )
 
 
 async def test_a_servers_last_words_begin_with_a_whole_one(tmp_path: Path) -> None:

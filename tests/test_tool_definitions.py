@@ -19,7 +19,7 @@ from evals.errors import TwogateError
 from evals.items import Item
 from evals.preflight import preflight
 from evals.target import Target, load_target
-from evals.tool_definitions import MAX_DESCRIPTION, MAX_NAME, not_shown, refused, shown_otherwise, unlike_listed
+from evals.tool_definitions import MAX_NAME, MAX_TEXT, not_shown, refused, shown_otherwise, unlike_listed
 from evals.tool_listing import Tool
 
 # tool -> what is said of why it is not shown; those that are shown are not in it
@@ -54,7 +54,7 @@ def test_why_a_tool_is_not_shown(name: str) -> None:
         assert why is not None
         assert HIDDEN[name] in why
         assert "\n" not in why
-        (line,) = unlike_listed([tool(name, SCHEMAS[name])] * 2)
+        (line,) = unlike_listed([tool(name, SCHEMAS[name])])
         assert line == f"Claude Code does not show the tool {name} to the model: {why}"
     else:
         assert why is None
@@ -79,9 +79,9 @@ def test_the_limits_of_names_and_descriptions_are_exact() -> None:
     assert not_shown(tool("n" * (MAX_NAME - prefix))) is None
     assert not_shown(tool("n" * (MAX_NAME - prefix + 1))) is not None
     assert not_shown(tool("n", server="s" * MAX_NAME)) is not None
-    assert shown_otherwise(tool("x", description="d" * MAX_DESCRIPTION)) == []
+    assert shown_otherwise(tool("x", description="d" * MAX_TEXT)) == []
     # as JavaScript counts: an emoji is two
-    (line,) = shown_otherwise(tool("x", description="d" * (MAX_DESCRIPTION - 1) + "🙂"))
+    (line,) = shown_otherwise(tool("x", description="d" * (MAX_TEXT - 1) + "🙂"))
     assert line == "Claude Code cuts the description of the tool x after 4,096 of its 4,097 characters; shorten it"
 
 
@@ -119,7 +119,7 @@ async def test_a_tool_nobody_sees_is_told_of_and_no_reason_not_to_run(tmp_path: 
         f"pr/plain/one: metadata.expectedTools: {hidden}",
         f"merge/repository/two: metadata.expectedErrors: {hidden}",
     )
-    told = [line for line in warnings if line.startswith("Claude Code does not show the tool ")]
+    told = [line for line in warnings if line.startswith("server 'odd': Claude Code does not show the tool ")]
     assert len(told) == len(HIDDEN)
     assert len(warnings) == len(HIDDEN) + len(COMBINED) + len({"described"}) + 2
 

@@ -28,7 +28,7 @@ from evals.agents.processes import MARK, kill_marked
 from evals.items import Item
 from evals.settings import AGENT_VARIABLES, ANTHROPIC_BASE_URL
 from evals.target import Launch, Target
-from evals.tool_definitions import not_shown
+from evals.tool_definitions import fit_name, not_shown
 from evals.tool_listing import ToolList, start_slots
 
 DEFAULT_MODEL = "claude-haiku-4-5"
@@ -147,6 +147,7 @@ class ClaudeCode:
             one.mkdir()
         launches = self.target.launches(item.metadata.tools)
         longest = max(launch.connect_timeout for launch in launches)
+        roots = dict.fromkeys(root for launch in launches for root in launch.roots)
         environment = {
             **without_choices(os.environ),
             MARK: mark,
@@ -164,9 +165,7 @@ class ClaudeCode:
             "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
             "MCP_TIMEOUT": _milliseconds(longest),
             "MCP_CONNECT_TIMEOUT_MS": _milliseconds(longest),
-            "MCP_TOOL_TIMEOUT": _milliseconds(
-                max(launch.tool_timeout or self.tool_timeout for launch in launches),
-            ),
+            "MCP_TOOL_TIMEOUT": _milliseconds(self.tool_timeout),
         }
         if hasattr(os, "geteuid") and os.geteuid() == 0:
             environment["IS_SANDBOX"] = "1"  # bypassPermissions is refused to root without it
@@ -187,6 +186,7 @@ class ClaudeCode:
             strict_mcp_config=True,
             setting_sources=[],
             cwd=work,
+            add_dirs=list(roots),  # offered to servers as roots, beside the work folder
             env=environment,
             max_buffer_size=_MAX_BUFFER,
             cli_path=self.cli_path,
@@ -222,7 +222,9 @@ class ClaudeCode:
         for launch in launches:
             there = {str(tool["name"]) for tool in by_name[launch.server].get("tools", [])}
             shown = [tool for tool in self.tools.by_launch[launch] if not_shown(tool) is None]
-            if missing := [tool.name for tool in shown if tool.name not in there]:
+            # Of two tools that it gives one name, Claude Code has one.
+            names = {fit_name(name) for name in there}
+            if missing := [tool.name for tool in shown if fit_name(tool.name) not in names]:
                 raise AgentError(
                     f"the server {launch.server!r} connected without its tools {', '.join(missing)}: it no longer "
                     "lists them, or Claude Code does not take their input schemas"
@@ -231,8 +233,11 @@ class ClaudeCode:
 
 def _server_config(launch: Launch, mark: str) -> Any:
     # alwaysLoad keeps the tools under test in front of the model; without it they are deferred behind ToolSearch.
+    # Its own limit; shorter ones than a second are not taken.
+    limit = {} if launch.tool_timeout is None else {"timeout": max(1000, round(launch.tool_timeout * 1000))}
     if launch.transport == "stdio":
         return {
+            **limit,
             "type": "stdio",
             "command": launch.command,
             "args": list(launch.args),
@@ -241,6 +246,7 @@ def _server_config(launch: Launch, mark: str) -> Any:
             "alwaysLoad": True,
         }
     return {
+        **limit,
         "type": launch.transport,
         "url": launch.url,
         "headers": dict(launch.headers),

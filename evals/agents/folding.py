@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -21,6 +22,9 @@ from claude_agent_sdk import (
 from evals.agents import AgentError
 from evals.agents.hooks import Ran
 from evals.conversation import TURN_LIMIT, Conversation, ConversationBuilder, Usage
+
+# What Claude Code answers in place of a result that it does not pass on; it does not call that an error.
+_TOO_LARGE = re.compile(r"Error: result \([^)]*\) exceeds maximum allowed tokens")
 
 
 class Folder:
@@ -96,7 +100,7 @@ class Folder:
             self._builder.add_result(
                 block.tool_use_id,
                 result_text(block.content),
-                is_error=bool(block.is_error),
+                is_error=bool(block.is_error) or _TOO_LARGE.match(result_text(block.content)) is not None,
                 denied=block.tool_use_id in self._denied,
                 at=ran.ended_at if ran else now,
                 called_at=ran.started_at if ran else None,

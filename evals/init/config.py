@@ -89,6 +89,9 @@ def _config(servers: Mapping[str, Any], source: str) -> Config:
         if not isinstance(description, dict):
             problems.append(f"{source}: {original}: must be an object; mend it")
             continue
+        if description.get("disabled") is True:
+            notes.append(f"twogate.toml: {name}: is disabled in {source} and left out")
+            continue
         if name in names:
             problems.append(
                 f"{source}: {original}: has the same name as another server once spaces are gone; rename it"
@@ -96,7 +99,7 @@ def _config(servers: Mapping[str, Any], source: str) -> Config:
         names.add(name)
         if name != original:
             notes.append(f"twogate.toml: the server {original!r} is called {name}")
-        dropped = [key for key in description if key not in _TAKEN]
+        dropped = [key for key in description if key not in _TAKEN and key != "disabled"]
         if dropped:
             notes.append(f"twogate.toml: {name}: {', '.join(dropped)} of {source} is left out")
         kept = Hiding(name, variables)
@@ -114,6 +117,8 @@ def _config(servers: Mapping[str, Any], source: str) -> Config:
         blocks.append(_block(name, config))
     if problems:
         raise TwogateError(problems)
+    if not blocks:
+        return Config(_HEAD + _TO_FILL_IN, notes=(*notes, "twogate.toml: names no server yet; fill it in"))
     text = f"{_HEAD}\n" + "\n".join(blocks)
     named = dict.fromkeys(match["name"] for block in blocks for match in VARIABLE.finditer(block))
     return Config(text, tuple(named), tuple(notes))

@@ -52,10 +52,12 @@ def score_tool_call(
         return ToolCallScore(False, f"expected a call of {expected}, the model made no call")
     where = f" of the server {call.server!r}" if call.server and call.tool not in tools_under_test else ""
     if call.tool not in item.expected_tools:
+        # Of auxiliary servers' tools nothing is known here.
+        exists = call.tool in tools_under_test or call.server not in servers_under_test
         return ToolCallScore(
             False,
             f"expected {expected}, the model called {call.tool}{where}({_brief(call.arguments)})"
-            + _hint(call, tools_under_test, builtin_tools, mcp_tools_only),
+            + _hint(call, exists, builtin_tools, mcp_tools_only),
         )
     if call.server is not None and call.server not in servers_under_test:
         return ToolCallScore(
@@ -73,11 +75,9 @@ def score_tool_call(
     return ToolCallScore(True, f"{call.tool}{with_arguments}")
 
 
-def _hint(
-    call: ToolCall, tools_under_test: Collection[str], builtin_tools: Collection[str], mcp_tools_only: bool
-) -> str:
+def _hint(call: ToolCall, exists: bool, builtin_tools: Collection[str], mcp_tools_only: bool) -> str:
     if call.server is not None:
-        return "" if call.tool in tools_under_test else "; the server has no such tool"
+        return "" if exists else "; the server has no such tool"
     if call.name not in builtin_tools:
         return "; no such tool exists"
     if mcp_tools_only:

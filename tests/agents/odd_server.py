@@ -54,7 +54,7 @@ def _results() -> dict[str, types.CallToolResult]:
 
 
 RESULTS = _results()
-NAMES = [*RESULTS, "protocol_error", "sleep", "die", "who", "echo", "last_error", "block"]
+NAMES = [*RESULTS, "protocol_error", "sleep", "die", "who", "echo", "last_error", "block", "large"]
 
 
 async def list_tools(_: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -86,6 +86,8 @@ async def call_tool(_: Any, params: types.CallToolRequestParams) -> types.CallTo
         return RESULTS["text"]
     if params.name == "who":
         return types.CallToolResult(content=[types.TextContent(type="text", text=str(os.getpid()))])
+    if params.name == "large":
+        return types.CallToolResult(content=[types.TextContent(type="text", text="row " * 125_000)])
     if params.name == "echo":
         text = f"{os.environ.get('ODD', '')} {' '.join(sys.argv[2:])}".strip()
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)])

@@ -95,7 +95,7 @@ async def test_all_pages_of_tools_are_offered_under_names_the_api_takes(odd: Lau
         conversation = await agent(model, odd).answer("Which?")
         body = model.requests[0].body
     names = [tool["name"] for tool in body["tools"]]
-    assert len(names) == 19
+    assert len(names) == 20
     assert "dotted_name_x" in names
     assert body["system"] == "Answer."
     assert body["messages"] == [{"role": "user", "content": "Which?"}]

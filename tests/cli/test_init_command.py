@@ -61,6 +61,7 @@ MCP_JSON = {
             "url": "https://mcp.example.com/mcp?api_key=query-of-a-test&tools=all",
             "headers": {"Authorization": "Bearer bearer-of-a-test", "X-Team": "team-of-a-test"},
         },
+        "old": {"command": "node", "args": ["old.js"], "disabled": True},
         "db": {"command": "npx", "args": ["-y", "server-postgres", "postgresql://admin:hunter2secret@db/prod"]},
     }
 }
@@ -193,7 +194,7 @@ def test_an_mcp_file_is_taken_over_without_its_secrets(repository: Lab) -> None:
     example = (repository.root / ".env.example").read_text("utf-8").splitlines()
     assert all(f"{name}=" in example for name in variables)
     assert "note: twogate.toml: the server 'my server' is called my-server" in done.stdout
-    assert "note: twogate.toml: my-server: disabled of .mcp.json is left out" in done.stdout
+    assert "note: twogate.toml: old: is disabled in .mcp.json and left out" in done.stdout
     target = load_target(repository.root, dict.fromkeys(variables, "value"))
     assert target.describe() == "my-server, remote, db"
     assert "note: twogate.toml: db: args[2] is taken from ${DB_USER_INFO}" in done.stdout

@@ -48,6 +48,16 @@ SCRIPT = {
         {"query": "the errand", "turns": [FAIL, {"text": "It did not work."}]},
         {"query": "Break it", "turns": [DOTTED, {"text": "Done."}]},
         {"query": "First", "turns": [DOTTED]},
+        {
+            "query": "Ask for much",
+            "turns": [
+                {"calls": [{"name": "mcp__files__roots", "input": {}}]},
+                {"calls": [{"name": "mcp__odd__sleep", "input": {"seconds": 4}}]},
+                {"calls": [{"name": "mcp__odd__large", "input": {}}]},
+                {"calls": [{"name": "mcp__slow__sleep", "input": {"seconds": 2}}]},
+                {"text": "Done."},
+            ],
+        },
         {"query": "Nowhere", "turns": [{"calls": [{"name": "mcp__odd__gone", "input": {}}]}, {"text": "Done."}]},
         {"query": "End it", "turns": [{"calls": [{"name": "mcp__odd__die", "input": {}}]}, {"text": "Done."}]},
     ],
@@ -110,6 +120,47 @@ async def test_a_call_to_no_tool_is_the_last_that_is_paid_for_however_late_it_is
             busy.cancel()
         assert [call.name for call in conversation.calls] == ["mcp__odd__gone"]
         assert len([request for request in model.requests if request.query == "Nowhere"]) == 1
+
+
+async def test_each_server_has_its_own_limit_and_roots_and_what_is_too_large_is_an_error(tmp_path: Path) -> None:
+    """A result that Claude Code does not pass on comes to the agent as an error, which Claude Code calls none."""
+    data = tmp_path / "data"
+    data.mkdir()
+    target = (
+        TARGET
+        + "tool_timeout = 1.5\n"
+        + TARGET.replace("servers.odd", "servers.slow")
+        + f"""
+[servers.files]
+command = "${{TWOGATE_PYTHON}}"
+args = ["{ODD.with_name("roots_server.py")}"]
+roots = ["data"]
+"""
+    )
+    item = Item.model_validate(agent_item("much", "Ask for much"))
+    with ScriptedModel(parse_script(SCRIPT)) as model:
+        conversation = await to_completion(await make_agent(tmp_path, model, target), item)
+    roots, slept, large, other = conversation.calls
+    assert roots.result is not None
+    work, offered = roots.result.split()
+    assert offered == data.as_uri()
+    assert work.endswith("/work")
+    assert (slept.is_error, other.is_error) == (True, False)
+    assert large.is_error
+    assert "exceeds maximum allowed tokens" in str(large.result)
+    assert score_tool_errors(conversation, item, {"odd", "slow"}).unexpected == (slept, large)
+
+
+async def test_of_two_tools_with_one_name_the_session_has_one(tmp_path: Path) -> None:
+    code = ["from mcp.server.mcpserver import MCPServer", "server = MCPServer('one')"]
+    code += [f"server.add_tool(lambda: 'x', name='{name}', description='x')" for name in ("read.file", "read_file")]
+    (tmp_path / "server.py").write_text("\n".join([*code, "server.run('stdio')"]))
+    target = '[servers.one]\ncommand = "${TWOGATE_PYTHON}"\nargs = ["server.py"]\n'
+    script = {"version": 1, "agent": [{"query": "Go", "turns": [{"text": "Done."}]}]}
+    with ScriptedModel(parse_script(script)) as model:
+        agent = await make_agent(tmp_path, model, target)
+        conversation = await to_completion(agent, Item.model_validate(agent_item("go", "Go")))
+    assert conversation.final_answer == "Done."
 
 
 async def test_a_servers_secret_reaches_it_and_stands_on_no_command_line(tmp_path: Path) -> None:

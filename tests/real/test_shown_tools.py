@@ -14,7 +14,7 @@ from evals.agents.to_completion import to_completion
 from evals.embedded.model import ScriptedModel, parse_script
 from evals.items import Item
 from evals.target import load_target
-from evals.tool_definitions import MAX_DESCRIPTION, not_shown, shown_otherwise
+from evals.tool_definitions import MAX_TEXT, not_shown, shown_otherwise
 from evals.tool_listing import list_all
 
 TARGET = f"""
@@ -45,8 +45,8 @@ async def test_what_a_model_is_shown_of_odd_tools_is_known_before(tmp_path: Path
 
     otherwise = {name for name in sent if shown_otherwise(listed[name])}
     assert otherwise == {"described", "top_any", "top_one", "top_all", "top_any_key"}
-    assert LONG_DESCRIPTION[:MAX_DESCRIPTION] in sent["described"]["description"]
-    assert LONG_DESCRIPTION[: MAX_DESCRIPTION + 1] not in sent["described"]["description"]
+    assert LONG_DESCRIPTION[:MAX_TEXT] in sent["described"]["description"]
+    assert LONG_DESCRIPTION[: MAX_TEXT + 1] not in sent["described"]["description"]
     for name, tool in sent.items():
         schema = tool["input_schema"]
         if name.startswith("top_"):

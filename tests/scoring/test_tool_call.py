@@ -36,6 +36,12 @@ def score(expected: Item, made: ToolCall | None) -> tuple[bool, str]:
     return result.passed, result.reason
 
 
+def test_of_an_auxiliary_servers_tools_it_is_not_said_that_there_are_none() -> None:
+    _, reason = score(item(["search"]), call("fetch", server="web"))
+    assert reason == "expected search, the model called fetch of the server 'web'({})"
+    assert score(item(["search"]), call("fetch"))[1].endswith("; the server has no such tool")
+
+
 @pytest.mark.parametrize(
     ("expected", "got", "reason"),
     [

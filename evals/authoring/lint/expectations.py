@@ -21,6 +21,7 @@ def lacking_tool(item: Item, context: Context) -> Iterator[Hit]:
     """TW301."""
     hidden = {tool.name: why for tool in context.live.tools(item) if (why := not_shown(tool)) is not None}
     there = {tool.name for tool in context.live.tools(item)} - set(hidden)
+    auxiliary = context.live.auxiliary(item)
     known = there if item.metadata.mcp_tools_only else there | context.live.builtins
     named = {
         "metadata.expectedTools": item.metadata.expected_tools,
@@ -33,6 +34,10 @@ def lacking_tool(item: Item, context: Context) -> Iterator[Hit]:
                 continue
             if name in hidden:
                 yield Hit(item.id, field, f"Claude Code does not show {name} to the model", hidden[name])
+                continue
+            if name in auxiliary:
+                what = f"{name} is a tool of the auxiliary server {auxiliary[name]}"
+                yield Hit(item.id, field, what, "expect one of a server under test")
                 continue
             near = difflib.get_close_matches(name, sorted(there), n=1)
             hint = f"did you mean {near[0]}? It has" if near else "it has"
