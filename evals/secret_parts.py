@@ -18,11 +18,11 @@ SHOWN = "…"
 _FLAG = re.compile(r"--?[A-Za-z][A-Za-z0-9_.-]*")
 _FLAG_VALUE = re.compile(r"(?P<name>--?[A-Za-z][A-Za-z0-9_.-]*)=(?P<value>.+)", re.DOTALL)
 _HEADER = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9_-]*):\s+(?P<value>\S.*)", re.DOTALL)
-_SETTING = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)=(?P<value>[^&;\s]+)")
+_SETTING = re.compile(r"(?<![A-Za-z0-9_.])(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,80})=(?P<value>[^&;\s]+)")
 _IN_JSON = re.compile(r'"(?P<name>[^"\\]{1,60})"\s*:\s*"(?P<value>(?:[^"\\]|\\.)+)"')
 # A header of several, a line of YAML, a part of a connection string: its value may have spaces in it.
 _ENTRY = re.compile(
-    r"(?:^|[;,&\n])\s*(?P<name>[A-Za-z][A-Za-z0-9_. -]{0,40}?)\s*(?:=|:\s)\s*(?P<value>[^;,&\n]+?)\s*(?=[;,&\n]|$)"
+    r"(?:^|[;,&\n])[ \t]*(?P<name>[A-Za-z][A-Za-z0-9_. -]{0,40}?)[ \t]{0,9}(?:=|:[ \t])(?P<value>[^;,&\n]+)"
 )
 _STRUCTURED = re.compile(r"[{}=;\n]|:\s|-----BEGIN")
 _LOGIN = re.compile(r"(?:^|[\s/])[^:@/\s]+:(?P<password>[^/\s]+)@(?=\w)")
@@ -92,7 +92,7 @@ def _named_secrets(value: str) -> list[str]:
     except (ValueError, RecursionError):
         patterns = (_SETTING, _ENTRY, _IN_JSON)
         named = [(match["name"], match["value"]) for pattern in patterns for match in pattern.finditer(value)]
-    hidden = [text.strip("\"'") for name, text in named if _hides(name, text)]
+    hidden = [text.strip("\"' \t\r") for name, text in named if _hides(name, text)]
     return [part for text in hidden for part in (text, *_after_scheme(text))]
 
 

@@ -96,6 +96,19 @@ def test_a_private_key_is_kept_whole_and_its_words_are_words() -> None:
     assert not {"PRIVATE", "KEY-----", "things"} & set(found)
 
 
+@pytest.mark.parametrize(
+    "shape",
+    ["a", "a-", "a.", "a:", "a: ", " a:b", "a= ", "x:y@", "://", "\n", ";", '"a":', "token=", "Bearer ", "-----BEGIN "],
+)
+def test_a_long_value_of_any_shape_is_looked_through(shape: str) -> None:
+    """Steps that grow with the square of its length would take hours."""
+    value = shape * (200_000 // len(shape)) + "x"
+    assert value in value_secrets([value])
+    assert argument_secrets(["--token", value])
+    assert environment_secrets({"API_TOKEN": f"{value}1"})
+    assert isinstance(environment_secrets({"THINGS": value}), list)
+
+
 def options(**fields: object) -> ServerOptions:
     return ServerOptions(**{"command": sys.executable, "args": ("server.py", f"--api-key={TOKEN}")} | fields)  # type: ignore[arg-type]
 

@@ -211,6 +211,8 @@ class ClaudeCode:
                     waiting.append(launch.server)
                 elif server["status"] != "connected":
                     detail = f": {server['error']}" if server.get("error") else ""
+                    if "timed out" in detail:
+                        detail += f" (connect_timeout is {launch.connect_timeout:g} s)"
                     raise AgentError(f"the server {launch.server!r} did not connect ({server['status']}){detail}")
             if not waiting:
                 break
