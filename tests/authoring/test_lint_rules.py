@@ -75,13 +75,20 @@ def test_a_good_item_of_each_kind() -> None:
         ("Ask things.search about it.", ["TW101 error"]),
         ("Run get_task—then tell me.", ["TW101 error"]),
         ("Pick get_task|list_tasks for it.", ["TW101 error"]),
-        ("Which things tools are there?", ["TW103 error"]),
+        ("Which things tools are there?", ["TW103 warning"]),
         ("Give me one saved task with its action, please.", ["TW105 error"]),
         ("Give me a saved task with the action it has.", []),
     ],
 )
 def test_what_gives_the_answer_away(query: str, expected: list[str]) -> None:
     assert [f"{finding.code} {finding.severity}" for finding in findings(good(query))] == expected
+
+
+def test_a_family_is_a_word_of_the_harness_and_a_server_may_be_a_product() -> None:
+    (found,) = findings(good("Which billing tools are there?", tools=["billing"]))
+    assert (found.code, found.severity) == ("TW103", "error")
+    (found,) = findings(good("Which things tools are there?", tools=["billing"]))
+    assert (found.code, found.severity) == ("TW103", "warning")
 
 
 def test_all_parameters_count_where_the_item_is_about_no_single_tool() -> None:

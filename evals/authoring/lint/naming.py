@@ -49,18 +49,17 @@ def names_a_parameter(item: Item, context: Context) -> Iterator[Hit]:
 
 
 def names_a_family(item: Item, context: Context) -> Iterator[Hit]:
-    """TW103. Families are what items pass by `tools`; a server's name counts as one."""
+    """TW103. Families are what items pass by `tools`; a server's name counts as one, but may be its product's too."""
     families = dict.fromkeys(family for one in context.items for family in one.metadata.tools or ())
-    if context.catalog is not None:
-        families.update(dict.fromkeys(context.catalog.servers))
-    found = _heaviest(context.query(item), families, "family")
+    servers = context.catalog.servers if context.catalog is not None else ()
+    found = _heaviest(context.query(item), {**families, **dict.fromkeys(servers)}, "family")
     if found is not None and found.weight >= LIKELY:
         yield Hit(
             item.id,
             _QUERY,
             f"{_quoted(found)} names the family {found.name}",
             "leave it out: users ask for things, not for groups of tools",
-            _severity(found),
+            _severity(found) if found.name in families else "warning",
         )
 
 
