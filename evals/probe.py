@@ -179,7 +179,7 @@ async def open_prober(
 
     Raises TwogateError that names every server that does not connect.
     """
-    loaded = load_target(settings.root, settings.variables, target)
+    loaded = load_target(settings.root, settings.variables, target, only=server)
     _check(loaded, server, tools)
     launches = [one.launch(tools) for one in loaded.servers if server in (None, one.name)]
     redactor = loaded.redactor(settings)

@@ -257,8 +257,12 @@ class Target:
         return ", ".join(server.name for server in self.under_test)
 
 
-def load_target(root: Path, variables: Mapping[str, str], path: Path | None = None) -> Target:
+def load_target(
+    root: Path, variables: Mapping[str, str], path: Path | None = None, *, only: str | None = None
+) -> Target:
     """The target of a configuration file: the one given, else ``twogate.toml`` or ``.mcp.json`` at the root.
+
+    only: the one server that will be started, so that the others' variables and folders need not be there.
 
     Raises TwogateError with every problem of the file at once.
     """
@@ -302,6 +306,9 @@ def load_target(root: Path, variables: Mapping[str, str], path: Path | None = No
             problems += [f"{path.name}: {key}.{name}{_where(one)}: {_what(one)}" for one in error.errors()]
             continue
         server = Server(name=name, config=config, folder=path.parent.resolve(), variables=variables)
+        servers.append(server)
+        if only not in (None, name):
+            continue
         problems += [
             f"{path.name}: {key}.{name}: the variable {one} is not set; set it, or write ${{{one}:-default}}"
             for one in server.unset_variables()
@@ -311,7 +318,6 @@ def load_target(root: Path, variables: Mapping[str, str], path: Path | None = No
             for root in server.roots
             if not Path(root).is_dir()
         ]
-        servers.append(server)
     if not problems and not any(server.under_test for server in servers):
         problems.append(f"{path.name}: every server is auxiliary; at least one must be under test")
     if problems:

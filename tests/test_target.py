@@ -286,3 +286,21 @@ async def test_a_list_of_tools_that_breaks_the_protocol_is_told_by_its_places(tm
         "does not connect: its answer (ListToolsResult) breaks the protocol: tools.1.inputSchema.type: Field required; "
         "tools.2.name: Field required"
     )
+
+
+def test_of_one_server_alone_the_others_variables_need_not_be_set(tmp_path: Path) -> None:
+    text = """
+[servers.one]
+command = "one"
+[servers.two]
+command = "two"
+args = ["${KEY}"]
+roots = ["gone"]
+"""
+    (tmp_path / "twogate.toml").write_text(text, encoding="utf-8")
+    target = load_target(tmp_path, {}, only="one")
+    assert [server.name for server in target.servers] == ["one", "two"]
+    for only in (None, "two"):
+        with pytest.raises(TwogateError) as raised:
+            load_target(tmp_path, {}, only=only)
+        assert len(raised.value.lines) == 2
