@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from evals.errors import TwogateError
 from evals.redact import Redactor
+from evals.secret_parts import value_secrets
 from evals.settings import AGENT_VARIABLES
 from evals.target import Launch
 
@@ -155,8 +156,7 @@ def _with_last_words(launch: Launch, cause: str, stderr: IO[str]) -> str:
     What it was given by its environment and headers is left out of its words: it may be a secret.
     """
     stderr.seek(0)
-    given = [value for _, value in (*launch.env, *launch.headers)]
-    parts = [part for value in given for part in (value, *value.split()[1:])]
+    parts = value_secrets(value for _, value in (*launch.env, *launch.headers))
     # A path is none, and is what a traceback tells.
     redactor = Redactor(one for one in parts if not os.path.exists(one))  # noqa: PTH110  pathlib's raises on a long text
     words = redactor.text(" ".join(stderr.read().split()))

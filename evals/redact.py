@@ -19,7 +19,7 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         known = {one for one in secrets if len(one) >= _SHORTEST}
-        known |= {quote(one, safe="") for one in known}  # as it stands in an address
+        known |= {quote(one, safe="", errors="replace") for one in known}  # as it stands in an address
         self._secrets = sorted(known, key=len, reverse=True)
 
     def text(self, text: str) -> str:

@@ -1,4 +1,4 @@
-"""What of a server's command line and address must be kept out of everything that is shown or written down."""
+"""What of a server's command line, address, variables and headers must be kept out of all that is shown or written."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ _FLAG_VALUE = re.compile(r"(?P<name>--?[A-Za-z][A-Za-z0-9_.-]*)=(?P<value>.+)", 
 _HEADER = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9_-]*):\s+(?P<value>\S.*)", re.DOTALL)
 _SETTING = re.compile(r"(?<![A-Za-z0-9_.])(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,80})=(?P<value>[^&;\s]+)")
 _IN_JSON = re.compile(r'"(?P<name>[^"\\]{1,60})"\s*:\s*"(?P<value>(?:[^"\\]|\\.)+)"')
-# A header of several, a line of YAML, a part of a connection string: its value may have spaces in it.
+# A header of several, a line of YAML, a part of a connection string: its value may have spaces in it, quoted ones all.
 _ENTRY = re.compile(
-    r"(?:^|[;,&\n])[ \t]*(?P<name>[A-Za-z][A-Za-z0-9_. -]{0,40}?)[ \t]{0,9}(?:=|:[ \t])(?P<value>[^;,&\n]+)"
+    r"(?:^|[;,&\n{])[ \t]*[\"']?(?P<name>[A-Za-z][A-Za-z0-9_.-]{0,40}(?: [A-Za-z0-9]{1,20}){0,2})[\"']?"
+    r"[ \t]{0,9}(?:=|:(?![/:]))[ \t]*(?P<value>\"[^\"\n]*\"|'[^'\n]*'|[^;,&\n}]+)"
 )
-_STRUCTURED = re.compile(r"[{}=;\n]|:\s|-----BEGIN")
-_LOGIN = re.compile(r"(?:^|[\s/])[^:@/\s]+:(?P<password>[^/\s]+)@(?=\w)")
+_STRUCTURED = re.compile(r"[{};\n]|=[^=\s]|:\s|-----BEGIN")
+# user:password@tcp(host:port)/name, as Go's drivers take it.
+_LOGIN = re.compile(r"(?:^|\s)[^:@/\s]{1,80}:(?P<password>\S+)@(?=[a-z]+\()")
+_SCHEME = re.compile(r"(?i)(?:bearer|basic|token|apikey|digest)\s+(?P<rest>\S+)")
 # Up to the last @: a password may hold one, although it should not.
-_USER_INFO = re.compile(r"(?<=://)(?P<info>[^/?#\s]+)(?=@)")
+_USER_INFO = re.compile(r"(?<=://)(?P<info>[^/?#\s\"'<>]+)(?=@)")
 _PIECE = re.compile(r"[^\s/?#&=:@,;\"']+")
 # "--max-tokens 100000" speaks of tokens, and is a number like any other.
 _MEASURED = re.compile(r"(?i)max|min|limit|timeout|ttl|count|size|length|budget|expir|window")
@@ -71,47 +74,77 @@ def value_secrets(values: Iterable[str]) -> list[str]:
     found: list[str] = []
     for value in values:
         found += [value, *_after_scheme(value), *inner_secrets(value)]
-        scheme, _, rest = value.partition(" ")
-        if scheme.lower() == "basic":
-            found += _decoded(rest)
     return [value for value in dict.fromkeys(found) if value]
 
 
 def inner_secrets(value: str) -> list[str]:
     """The credentials inside a value: headers as JSON, a connection string, an address with a password."""
-    found = [*_user_info(value), *(match["password"] for match in _LOGIN.finditer(value)), *_named_secrets(value)]
+    found = [*_passwords(value), *(text for _, text in _named_secrets(value))]
     if not _is_path(value):
         found += [piece[0] for piece in _PIECE.finditer(value) if looks_secret(piece[0])]
     return list(dict.fromkeys(found))
 
 
-def _named_secrets(value: str) -> list[str]:
-    """What stands in a value under the name of a secret."""
+def _passwords(value: str) -> list[str]:
+    found = [*_user_info(value), *(match["password"] for match in _LOGIN.finditer(value))]
+    return [*found, *map(unquote, found)]
+
+
+def _named_secrets(value: str) -> list[tuple[str, str]]:
+    """What stands in a value under the name of a secret, with the name.
+
+    A word is one only where the name says so: masked, it would be missing from every text.
+    """
+    found: list[tuple[str, str]] = []
+    for name, text in _entries(value):
+        if _hides(name, text) and (_PHRASE_NAME.search(name) or not _PLAIN_WORD.fullmatch(text)):
+            found += [(name, part) for part in (text, *_after_scheme(text))]
+    return list(dict.fromkeys(found))
+
+
+def _entries(value: str, depth: int = 3) -> Iterator[tuple[str, str]]:
+    """Each name in a value, with the text it gives that; of JSON its leaves, under the names that lead to them."""
     try:
-        named = list(_leaves(json.loads(value)))
+        decoded = json.loads(value)
     except (ValueError, RecursionError):
-        patterns = (_SETTING, _ENTRY, _IN_JSON)
-        named = [(match["name"], match["value"]) for pattern in patterns for match in pattern.finditer(value)]
-    hidden = [text.strip("\"' \t\r") for name, text in named if _hides(name, text)]
-    return [part for text in hidden for part in (text, *_after_scheme(text))]
-
-
-def _after_scheme(value: str) -> list[str]:
-    """Of ``Bearer abc`` the token. The words of a structured value are none."""
-    words = value.split()
-    return words[1:] if len(words) == 2 or (words and not _STRUCTURED.search(value)) else []
+        for pattern in (_SETTING, _ENTRY, _IN_JSON):
+            for match in pattern.finditer(value):
+                yield match["name"], match["value"].strip(" \t\r\"'")
+        return
+    if isinstance(decoded, int | float):
+        return  # the value itself is all there is
+    for name, text in _leaves(decoded):
+        yield name, text
+        if depth and not text.isdigit():
+            yield from _entries(text, depth - 1)
 
 
 def _leaves(value: object, name: str = "") -> Iterator[tuple[str, str]]:
-    """Each text in a JSON value, with the name it stands under."""
+    """Each text and number in a JSON value, with the names it stands under."""
     if isinstance(value, str):
         yield name, value
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield name, str(value)
     elif isinstance(value, dict):
+        if isinstance(value.get("name"), str) and isinstance(value.get("value"), str):
+            yield value["name"], value["value"]
         for key, one in value.items():
-            yield from _leaves(one, key)
+            yield from _leaves(one, f"{name}.{key}" if name else key)
     elif isinstance(value, list):
+        if all(isinstance(one, str) for one in value):
+            yield from ((name or "token", one) for one in argument_secrets(value))
         for one in value:
             yield from _leaves(one, name)
+
+
+def _after_scheme(value: str) -> list[str]:
+    """Of ``Bearer abc`` the token, of ``Basic …`` user and password as well; of two words the second."""
+    words = value.split()
+    if len(words) != 2 or _STRUCTURED.search(value):
+        scheme = _SCHEME.fullmatch(value.strip())
+        words = ["", scheme["rest"]] if scheme is not None else [""]
+    decoded = _decoded(words[1]) if len(words) == 2 and value[:5].lower() == "basic" else []
+    return [*words[1:], *decoded]
 
 
 def environment_secrets(variables: Mapping[str, str]) -> list[str]:
@@ -128,7 +161,15 @@ def environment_secrets(variables: Mapping[str, str]) -> list[str]:
     named = value_secrets(
         value for name, value in variables.items() if _hides(name, value) and not is_plain(name, value)
     )
-    inner = (one for value in variables.values() for one in (*_user_info(value), *_named_secrets(value)))
+    # Any other may be prose (a commit's message), so that of it only what nobody writes by chance is one.
+    inner = [one for value in variables.values() for one in _passwords(value)]
+    for value in variables.values():
+        inner += [
+            text
+            for name, text in _named_secrets(value)
+            if looks_secret(text)
+            or (_PHRASE_NAME.search(name) and not _PLAIN_WORD.fullmatch(text) and not re.search(r"\s", text))
+        ]
     return list(dict.fromkeys([*named, *inner]))
 
 

@@ -10,7 +10,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -55,8 +55,9 @@ class ServerConfig(BaseModel):
     headers: dict[str, str] = {}
     tools_arg: Annotated[str, Field(pattern=r"\{tools\}")] | None = None
     """How an item's `tools` reach the server: an argument (stdio) or a query parameter (URL) with ``{tools}`` in it."""
-    roots: Annotated[tuple[str, ...], Field(strict=False)] = ()
-    """Folders the client offers to servers that ask which they may use, relative to the configuration file."""
+    roots: Annotated[tuple[Annotated[str, Field(pattern=r"^[^\x00]+$")], ...], Field(strict=False)] = ()
+    """Folders the client offers to servers that ask which they may use, relative to the configuration file. It offers
+    those of all servers to each."""
     auxiliary: bool = False
     """Attached, but not under test."""
     connect_timeout: Annotated[float, Field(gt=0, strict=False)] = DEFAULT_CONNECT_TIMEOUT
@@ -127,6 +128,8 @@ class Server:
     config: ServerConfig
     folder: Path
     variables: Mapping[str, str] = field(repr=False)
+    offered: tuple[str, ...] = ()
+    """The roots of all servers of the target: a client has the same for each."""
 
     @property
     def under_test(self) -> bool:
@@ -149,7 +152,7 @@ class Server:
                 headers=tuple((key, fill(value)) for key, value in config.headers.items()),
                 connect_timeout=config.connect_timeout,
                 tool_timeout=config.tool_timeout,
-                roots=self.roots,
+                roots=self.offered,
             )
         assert config.command is not None
         arguments = [fill(argument) for argument in config.args]
@@ -166,12 +169,13 @@ class Server:
             label=self._shown(" ".join((config.command, *config.args))),
             connect_timeout=config.connect_timeout,
             tool_timeout=config.tool_timeout,
-            roots=self.roots,
+            roots=self.offered,
         )
 
     @property
     def roots(self) -> tuple[str, ...]:
-        return tuple(str((self.folder / self._fill(root)).resolve()) for root in self.config.roots)
+        """The folders of its own `roots`."""
+        return tuple(str((self.folder / Path(self._fill(root)).expanduser()).resolve()) for root in self.config.roots)
 
     def unset_variables(self) -> list[str]:
         """The variables its texts name that are not set and have no default."""
@@ -322,6 +326,8 @@ def load_target(
         problems.append(f"{path.name}: every server is auxiliary; at least one must be under test")
     if problems:
         raise TwogateError(problems)
+    offered = tuple(dict.fromkeys(root for server in servers if only in (None, server.name) for root in server.roots))
+    servers = [replace(server, offered=offered) for server in servers]
     return Target(source=path, servers=tuple(servers), coverage=coverage)
 
 

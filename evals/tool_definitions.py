@@ -7,8 +7,10 @@ are the API's own: https://docs.claude.com/en/docs/agents-and-tools/tool-use/imp
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jsonschema import Draft202012Validator, FormatChecker, SchemaError
@@ -131,7 +133,15 @@ def schema_error(schema: dict[str, Any]) -> SchemaError | None:
     if isinstance(declared, str) and declared.rstrip("#") != _DRAFT:
         return None
     try:
-        Draft202012Validator.check_schema(schema, format_checker=_NO_FORMATS)
+        return _schema_error(json.dumps(schema))
+    except RecursionError:
+        return None  # nested too deep to be looked through
+
+
+@lru_cache(maxsize=4096)
+def _schema_error(text: str) -> SchemaError | None:
+    try:
+        Draft202012Validator.check_schema(json.loads(text), format_checker=_NO_FORMATS)
     except SchemaError as error:
         return error
     return None

@@ -100,3 +100,21 @@ async def test_a_tool_of_an_auxiliary_server_or_of_several_is_told_so(tmp_path: 
         "pr/read_file/one: metadata.expectedTools: read_file is a tool of repository and of copy; "
         "a call of either passes",
     )
+
+
+async def test_a_tool_that_is_not_shown_hides_no_other_servers_of_its_name(tmp_path: Path) -> None:
+    odd = REPOSITORY / "tests" / "odd_schemas_server.py"
+    code = ["from mcp.server.mcpserver import MCPServer", "server = MCPServer('one')"]
+    code += ["server.add_tool(lambda: 'x', name='dollar_key', description='x')", "server.run('stdio')"]
+    (tmp_path / "server.py").write_text("\n".join(code), encoding="utf-8")
+    text = f"""
+[servers.fine]
+command = "${{TWOGATE_PYTHON}}"
+args = ["server.py"]
+[servers.odd]
+command = "${{TWOGATE_PYTHON}}"
+args = ["{odd}"]
+"""
+    item = Item.model_validate(tool_call_item("one", "q", ["dollar_key"]))
+    warnings = (await preflight(load(tmp_path, text), [item], frozenset())).warnings
+    assert not [line for line in warnings if line.startswith("pr/")]

@@ -73,6 +73,18 @@ def test_secrets_of_addresses_and_values() -> None:
         ("me:hunter2@tcp(db:3306)/things", {"hunter2"}),
         ("Authorization: token hunter2x, X-Org: acme", {"token hunter2x", "hunter2x"}),
         ("host: x\ntoken: hunter2\n", {"hunter2"}),
+        ('{"ConnectionStrings": {"Default": "Server=a;Password=hunter2;x=1"}}', {"hunter2"}),
+        ('"Server=a;Password=hunter2;"', {"hunter2"}),
+        ("Server=a;Password='hunter2;three';", {"hunter2;three"}),
+        ('{"tokens": {"github": "hunter2"}}', {"hunter2"}),
+        ('[{"name": "API_KEY", "value": "hunter2"}]', {"hunter2"}),
+        ('{"pin": 12345678}', {"12345678"}),
+        ('["--api-key", "hunter2"]', {"hunter2"}),
+        ('{"headers": ["Authorization: Bearer hunter2"]}', {"Bearer hunter2", "hunter2"}),
+        ("{'Authorization': 'Bearer hunter2'}", {"Bearer hunter2", "hunter2"}),
+        ("X-Api-Key:hunter2", {"hunter2"}),
+        ('{"Authorization": "Basic YW5uOmh1bnRlcjI="}', {"ann:hunter2", "hunter2"}),
+        ("postgres://ann:hunter%402@h/things", {"hunter%402", "hunter@2"}),
         ("acme,beta", set()),
         ("mail me at 5: ok@example", set()),
     ],
@@ -84,8 +96,44 @@ def test_a_credential_inside_a_value_may_come_back_alone(value: str, inner: set[
     assert inner <= found
     assert not {"Notion-Version", '"Notion-Version":', "2022-06-28", "one", "acme", "https"} & found
     assert inner <= set(argument_secrets(["--dsn", value])) or not inner
-    named = set(environment_secrets({"THINGS": value}))
-    assert inner - {"hunter2"} <= named | {TOKEN}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "auth: refuse invoices without a customer",
+        "session: weather",
+        "KEY=customer",
+        "--max-old-space-size=4096 --tokens=customers",
+        "-Dkey=project-name",
+        '{"license": {"key": "apache-2.0"}, "keys_url": "https://api.example.com/keys", "path": "a"}',
+        "auth: enabled-by-default, session: weather",
+        "service.name=things,session=default-session",
+        "mailto:support@acme.example",
+        "ghcr.io/acme/server:latest@sha256:0123",
+        '{"url":"http://h","mail":"support@x.example"}',
+    ],
+)
+def test_what_another_variable_tells_is_no_secret(value: str) -> None:
+    """A commit's message is in every CI job's environment; masked, its words would be missing from every text."""
+    assert environment_secrets({"CI_COMMIT_MESSAGE": value}) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "inner"),
+    [
+        (f'{{"Authorization": "Bearer {TOKEN}", "V": "2022-06-28"}}', TOKEN),
+        ("Server=a;Password=hunter2x;", "hunter2x"),
+        ("postgres://ann:hunter2x@h/things", "hunter2x"),
+    ],
+)
+def test_a_credential_that_a_server_inherits_inside_a_value_is_known(value: str, inner: str) -> None:
+    assert inner in environment_secrets({"THINGS": value})
+
+
+@pytest.mark.parametrize("secret", ["caf\udce9-latin", "\ud800abcdefg"])
+def test_a_secret_that_is_no_text_is_taken_out_all_the_same(secret: str) -> None:
+    assert Redactor([secret]).text(f"a {secret} b") == "a [secret] b"
 
 
 def test_a_private_key_is_kept_whole_and_its_words_are_words() -> None:

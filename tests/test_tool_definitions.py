@@ -85,6 +85,14 @@ def test_the_limits_of_names_and_descriptions_are_exact() -> None:
     assert line == "Claude Code cuts the description of the tool x after 4,096 of its 4,097 characters; shorten it"
 
 
+@pytest.mark.parametrize("keyword", ["items", "not", "additionalProperties"])
+def test_a_schema_too_deep_to_be_looked_through_ends_nothing(keyword: str) -> None:
+    schema: dict[str, Any] = {}
+    for _ in range(300):
+        schema = {keyword: schema}
+    assert unlike_listed([tool("deep", {"properties": {"a": schema}})]) == []
+
+
 def odd_target(folder: Path) -> Target:
     server = REPOSITORY / "tests" / "odd_schemas_server.py"
     (folder / "twogate.toml").write_text(f'[servers.odd]\ncommand = "{sys.executable}"\nargs = ["{server}"]\n')

@@ -113,11 +113,13 @@ def _check_replaceable(path: Path, name: str) -> None:
         return
     fix = "name another file, or remove this one first"
     try:
-        there = read_dataset_file(path, nameless=True).name
+        there = read_dataset_file(path, nameless=True)
     except TwogateError:
-        raise TwogateError(f"{path}: is there and is no dataset file; {fix}") from None
-    if there not in ("", name):
-        raise TwogateError(f"{path}: holds the dataset {there}, not {name}; {fix}")
+        there = None
+    if there is None or there.problems:
+        raise TwogateError(f"{path}: is there and is no dataset file; {fix}")
+    if there.name not in ("", name):
+        raise TwogateError(f"{path}: holds the dataset {there.name}, not {name}; {fix}")
 
 
 @click.command()

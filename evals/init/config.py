@@ -99,7 +99,9 @@ def _config(servers: Mapping[str, Any], source: str) -> Config:
         names.add(name)
         if name != original:
             notes.append(f"twogate.toml: the server {original!r} is called {name}")
-        dropped = [key for key in description if key not in _TAKEN and key != "disabled"]
+        dropped = [
+            key for key in description if key not in _TAKEN and not (key == "disabled" and description[key] is False)
+        ]
         if dropped:
             notes.append(f"twogate.toml: {name}: {', '.join(dropped)} of {source} is left out")
         kept = Hiding(name, variables)

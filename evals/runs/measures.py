@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from evals.agents.claude_code import BUILTIN_TOOLS, ClaudeCode
 from evals.agents.first_call import first_call
@@ -54,14 +55,16 @@ def agent_cases(items: Sequence[Item], agent: ClaudeCode, judge: Judge, redactor
 
     def case(item: Item) -> Case:
         async def measure() -> Measured:
-            conversation = redactor.model(await to_completion(agent, item))
+            told = await to_completion(agent, item)
+            conversation = redactor.model(told)
+            # By the names as they are: one of them may have a secret in it.
+            errors = score_tool_errors(told, item, under_test)
+            errors = replace(errors, reason=redactor.text(errors.reason))
             try:
                 judgement = await judge.judge(item.query, item.expected_output or "", conversation)
             except JudgeError as error:
-                errors = score_tool_errors(conversation, item, under_test)
                 scores = [_tool_errors(errors), *_votes(error.votes), *_cost(conversation, error.votes)]
                 raise UnjudgedError(error.cause, conversation, tuple(scores)) from error
-            errors = score_tool_errors(conversation, item, under_test)
             return Measured(conversation, agent_verdict(judgement, errors, conversation))
 
         return Case(id=item.id, kind="agent", category=item.metadata.category, measure=measure, query=item.query)

@@ -98,10 +98,10 @@ def _differences(expected: dict[str, Any], actual: dict[str, Any]) -> list[str]:
 def _unlike(expected: Any, got: Any) -> str:
     """Both values, so that one can see how they differ."""
     left, right = (_readable(value)[:_SHOWN] for value in (expected, got))
-    if unicodedata.normalize("NFKC", left) != unicodedata.normalize("NFKC", right):
+    if _visible(left) != _visible(right):
         return f"expected {_brief(expected)}, got {_brief(got)}"
     # They look the same: only beyond what is shown, or in how their characters are written, do they differ.
-    left, right = json.dumps(expected, default=str), json.dumps(got, default=str)
+    left, right = (json.dumps(value, sort_keys=True, default=str) for value in (expected, got))
     ends = zip_longest(left, right)
     place = next((at for at, (one, other) in enumerate(ends) if one != other), 0)
     start = max(0, place - _BEFORE)
@@ -116,4 +116,9 @@ def _brief(value: Any) -> str:
 
 
 def _readable(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+
+
+def _visible(text: str) -> str:
+    """What one sees of a text: no matter how its characters are composed, and without those that have no width."""
+    return "".join(one for one in unicodedata.normalize("NFKC", text) if unicodedata.category(one) != "Cf")

@@ -304,6 +304,8 @@ def test_coverage_with_groups_a_run_and_a_limit(items: Items, tmp_path: Path) ->
         ('{"dataset": "other-pr", "items": []}', "holds the dataset other-pr, not things-pr"),
         ("# Notes", "is there and is no dataset file"),
         ("{}", "is there and is no dataset file"),
+        ('[{"users": "my data"}]', "is there and is no dataset file"),
+        ('{"dataset": "things-pr", "items": [1, "x"]}', "is there and is no dataset file"),
     ],
 )
 def test_an_export_replaces_no_file_of_something_else(items: Items, there: str, says: str) -> None:

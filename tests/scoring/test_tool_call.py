@@ -49,6 +49,12 @@ def test_of_an_auxiliary_servers_tools_it_is_not_said_that_there_are_none() -> N
         ("a b", "a\u00a0b", r'q: expected "a b", got "a\u00a0b" from character 2'),
         ("x" * 500 + "y", "x" * 500 + "z", f'q: expected …{"x" * 20}y", got …{"x" * 20}z" from character 501'),
         (["x" * 300], ["x" * 301], f'q: expected …{"x" * 20}"], got …{"x" * 20}x"] from character 302'),
+        ("a", "a\u200b", r'q: expected "a", got "a\u200b" from character 2'),
+        (
+            {"n": 1, "t": "x" * 300 + "a"},
+            {"t": "x" * 300 + "b", "n": 1},
+            f'q: expected …{"x" * 20}a"}}, got …{"x" * 20}b"}} from character 315',
+        ),
         ("one", "two", 'q: expected "one", got "two"'),
     ],
 )

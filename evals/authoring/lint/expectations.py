@@ -20,7 +20,7 @@ from evals.tool_listing import Tool
 def lacking_tool(item: Item, context: Context) -> Iterator[Hit]:
     """TW301."""
     hidden = {tool.name: why for tool in context.live.tools(item) if (why := not_shown(tool)) is not None}
-    there = {tool.name for tool in context.live.tools(item)} - set(hidden)
+    there = {tool.name for tool in context.live.tools(item) if not_shown(tool) is None}
     auxiliary = context.live.auxiliary(item)
     known = there if item.metadata.mcp_tools_only else there | context.live.builtins
     named = {

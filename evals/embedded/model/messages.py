@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal
 
 from evals.embedded.model.conversations import Said
@@ -241,13 +240,8 @@ def _check_schema(schema: Any, where: str) -> None:
         raise bad(f"{where}: input_schema does not support oneOf, allOf, or anyOf at the top level")
     if odd_properties(schema):
         raise bad(f"{where}.properties: Property keys should match pattern '{PROPERTY_NAME}'")
-    if not _is_valid(json.dumps(schema, sort_keys=True)):
+    if schema_error(schema) is not None:
         raise bad(f"{where}: JSON schema is invalid. It must match JSON Schema draft 2020-12")
-
-
-@lru_cache(maxsize=1024)
-def _is_valid(schema: str) -> bool:
-    return schema_error(json.loads(schema)) is None
 
 
 def _answer_tool(choice: Any, tools: tuple[str, ...]) -> str | None:
