@@ -19,6 +19,7 @@ from evals.errors import TwogateError
 from evals.items import Item
 from evals.runs.trial import TrialResult
 from evals.target import CoverageConfig
+from evals.tool_definitions import not_shown
 from evals.tool_listing import Tool
 
 ANY_CALL = "any call"
@@ -114,6 +115,9 @@ def coverage(
             "see what its servers list with twogate doctor"
         )
     _check_groups(tools, catalog.target.coverage, catalog.target.source.name)
+    notes = _notes(catalog, tools, items)
+    # Of a tool that no model is shown no case could pass.
+    tools = tuple(tool for tool in tools if not_shown(tool) is None)
     by_tool = {tool.name: _uses(tool, items) for tool in tools}
     called = None if trials is None else _calls(tools, trials)
     cells: list[Cell] = []
@@ -135,7 +139,7 @@ def coverage(
                     }
                 )
             cells.append(filled)
-    return Coverage(run=run, cells=tuple(cells), notes=_notes(catalog, tools, items))
+    return Coverage(run=run, cells=tuple(cells), notes=notes)
 
 
 class _Use(BaseModel):
@@ -291,5 +295,10 @@ def _notes(catalog: Catalog, tools: Sequence[Tool], items: Sequence[Item]) -> tu
     empty = sorted(set(catalog.servers) - {tool.server for tool in tools})
     return (
         *(f"the server {server} lists no tools, so nothing of it is counted" for server in empty),
+        *(
+            f"Claude Code does not show {tool.name} to the model, so nothing of it is counted: {why}"
+            for tool in tools
+            if (why := not_shown(tool)) is not None
+        ),
         *(f"the category {category} is no tool of the target: its items are dedicated to none" for category in strange),
     )

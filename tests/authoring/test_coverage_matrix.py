@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from authoring_support import REPOSITORY, agent, catalog, parsed, tool_call
+from authoring_support import REPOSITORY, TOOLS, agent, catalog, parsed, tool, tool_call
 
 from evals.authoring.catalog import read_catalog
 from evals.authoring.checking import check_content
@@ -226,6 +226,13 @@ def test_a_target_without_tools_is_an_error_and_one_silent_server_is_noted() -> 
     assert coverage(catalog(tools=elsewhere), []).notes == (
         "the server things lists no tools, so nothing of it is counted",
     )
+
+
+def test_a_tool_that_no_model_is_shown_needs_no_case() -> None:
+    matrix = coverage(catalog(tools=(tool("query", {"$filter": {"type": "string"}}), *TOOLS)), [])
+    assert {one.tool for one in matrix.cells} == {one.name for one in TOOLS}
+    (note,) = matrix.notes
+    assert note.startswith("Claude Code does not show query to the model, so nothing of it is counted: its argument")
 
 
 def test_groups() -> None:
