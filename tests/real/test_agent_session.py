@@ -53,7 +53,7 @@ SCRIPT = {
             "turns": [
                 {"calls": [{"name": "mcp__files__roots", "input": {}}]},
                 {"calls": [{"name": "mcp__odd__sleep", "input": {"seconds": 4}}]},
-                {"calls": [{"name": "mcp__odd__large", "input": {}}]},
+                {"calls": [{"name": "mcp__slow__large", "input": {}}]},
                 {"calls": [{"name": "mcp__slow__sleep", "input": {"seconds": 2}}]},
                 {"text": "Done."},
             ],
