@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from evals.errors import TwogateError
 from evals.items import Item
 from evals.target import Target
-from evals.tool_definitions import not_shown
+from evals.tool_definitions import shown_and_hidden
 from evals.tool_listing import ToolList, list_all
 
 
@@ -63,32 +63,22 @@ async def preflight(
 
 def _check(item: Item, target: Target, listed: ToolList, builtin: Iterable[str]) -> tuple[list[str], list[str]]:
     """What is wrong with an item, and what is odd about it."""
-    tools = listed.of(target, item.metadata.tools)
-    # By servers: another's tool of the same name may well be shown.
-    owners: dict[str, list[str]] = {}
-    hidden: dict[str, str] = {}
-    for tool in tools:
-        if (why := not_shown(tool)) is None:
-            owners.setdefault(tool.name, []).append(tool.server)
-        else:
-            hidden[tool.name] = why
-    there = set(owners)
+    shown, hidden = shown_and_hidden(listed.of(target, item.metadata.tools))
+    there = {tool.name for tool in shown}
     if not there:
         names = ", ".join(server.name for server in target.under_test)
         families = f" for {', '.join(item.metadata.tools)}" if item.metadata.tools else ""
         what = "no tool that Claude Code shows to the model" if hidden else "no tools"
         return [f"the target ({names}) lists {what}{families}; see twogate doctor"], []
     has = f"it has {', '.join(sorted(there))}"
-    under_test = {server.name for server in target.under_test}
-    everything = listed.of(target, item.metadata.tools, under_test=False)
-    auxiliary = {tool.name: tool.server for tool in everything if tool.server not in under_test}
+    auxiliary = listed.auxiliary(target, item.metadata.tools)
     absent = {name: f"{name} is a tool of the auxiliary server {server}" for name, server in auxiliary.items()}
     absent |= {name: f"Claude Code does not show {name} to the model ({why})" for name, why in hidden.items()}
     problems: list[str] = []
     warnings = [
         f"metadata.expectedTools: {name} is a tool of {' and of '.join(servers)}; a call of either passes"
         for name in item.expected_tools
-        if len(servers := list(dict.fromkeys(owners.get(name, ())))) > 1
+        if len(servers := list(dict.fromkeys(tool.server for tool in shown if tool.name == name))) > 1
     ]
     known = there.union(builtin)
     missing = [name for name in item.expected_tools if name not in known]

@@ -52,6 +52,14 @@ def not_shown(tool: Tool) -> str | None:
     return _odd_property(schema) or _invalid(schema)
 
 
+def shown_and_hidden(tools: Sequence[Tool]) -> tuple[list[Tool], dict[str, str]]:
+    """The tools that a model is shown, and of the others by name why it is not."""
+    why = [(tool, not_shown(tool)) for tool in tools]
+    return [tool for tool, reason in why if reason is None], {
+        tool.name: reason for tool, reason in why if reason is not None
+    }
+
+
 def shown_otherwise(tool: Tool) -> list[str]:
     """What a model is shown otherwise than the server lists it, with the fixes."""
     lines = []

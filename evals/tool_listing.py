@@ -54,6 +54,12 @@ class ToolList:
         servers = target.under_test if under_test else target.servers
         return tuple(tool for server in servers for tool in self.by_launch.get(server.launch(tools), ()))
 
+    def auxiliary(self, target: Target, tools: Sequence[str] | None = None) -> dict[str, str]:
+        """The names of the tools such an item sees on servers not under test, with their servers."""
+        under_test = {server.name for server in target.under_test}
+        seen = self.of(target, tools, under_test=False)
+        return {tool.name: tool.server for tool in seen if tool.server not in under_test}
+
 
 async def list_tools(launch: Launch) -> tuple[Tool, ...]:
     """Every tool of a server, all pages. Raises TwogateError when it does not connect in time."""

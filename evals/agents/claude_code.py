@@ -147,7 +147,6 @@ class ClaudeCode:
             one.mkdir()
         launches = self.target.launches(item.metadata.tools)
         longest = max(launch.connect_timeout for launch in launches)
-        roots = dict.fromkeys(root for launch in launches for root in launch.roots)
         environment = {
             **without_choices(os.environ),
             MARK: mark,
@@ -186,7 +185,7 @@ class ClaudeCode:
             strict_mcp_config=True,
             setting_sources=[],
             cwd=work,
-            add_dirs=list(roots),  # offered to servers as roots, beside the work folder
+            add_dirs=list(launches[0].roots),  # offered to every server as roots, beside the work folder
             env=environment,
             max_buffer_size=_MAX_BUFFER,
             cli_path=self.cli_path,

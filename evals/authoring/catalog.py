@@ -44,9 +44,7 @@ class Catalog:
 
     def auxiliary(self, item: Item) -> dict[str, str]:
         """The tools of servers not under test that the item's agent sees, with their servers."""
-        under_test = {server.name for server in self.target.under_test}
-        listed = self.listed.of(self.target, item.metadata.tools, under_test=False)
-        return {tool.name: tool.server for tool in listed if tool.server not in under_test}
+        return self.listed.auxiliary(self.target, item.metadata.tools)
 
     def all_tools(self) -> tuple[Tool, ...]:
         """Every tool under test, each name once, sorted by server and name."""

@@ -13,14 +13,14 @@ from jsonschema.validators import validator_for
 from evals.authoring.catalog import is_open, properties
 from evals.authoring.lint.rules import Context, Hit
 from evals.items import Item
-from evals.tool_definitions import not_shown
+from evals.tool_definitions import shown_and_hidden
 from evals.tool_listing import Tool
 
 
 def lacking_tool(item: Item, context: Context) -> Iterator[Hit]:
     """TW301."""
-    hidden = {tool.name: why for tool in context.live.tools(item) if (why := not_shown(tool)) is not None}
-    there = {tool.name for tool in context.live.tools(item) if not_shown(tool) is None}
+    shown, hidden = shown_and_hidden(context.live.tools(item))
+    there = {tool.name for tool in shown}
     auxiliary = context.live.auxiliary(item)
     known = there if item.metadata.mcp_tools_only else there | context.live.builtins
     named = {
